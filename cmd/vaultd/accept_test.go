@@ -1,9 +1,8 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/test/kit"
 )
 
 // toldOf are the words that the network keeps about a document, in the order in which they came.
@@ -33,10 +33,9 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 	emu, address := serveEmulator(t, emulator.Config{})
 	s := newSite(t, address, fast)
 	s.withReceiving(address)
-	id, err := emu.PublishReceived(receivedInvoice("R-1"))
-	kit.Must(t, err)
+	id := kit.Value(emu.PublishReceived(receivedInvoice("R-1")))(t)
 	p := s.begin()
-	waitFor(t, "the document to be here", func() bool {
+	kit.Await(t, "the document to be here", func() bool {
 		out, _ := s.vaultd("arrivals")
 		return strings.Contains(out, "acknowledged")
 	})
@@ -54,14 +53,11 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 		{exitFailed, []string{"reject", id, "--technical", "--reason", "x"}, "nothing was said: BusinessAccept/DocumentAccepted was said before"},
 		{0, []string{"arrivals", "show", id}, ": the network took it; checked by purchasing"},
 	} {
-		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
-		}
+		kit.Holds(t, fmt.Sprint(row.args), s.must(row.code, row.args...), row.want)
 	}
 	p.stop(t)
-	if told := toldOf(emu, id); len(told) != 1 || told[0] != "BusinessAccept/DocumentAccepted" {
-		t.Errorf("the network was told %v", told)
-	}
+	told := toldOf(emu, id)
+	kit.Check(t, len(told) == 1 && told[0] == "BusinessAccept/DocumentAccepted", "the network was told %v", told)
 	var j arrivalShown
 	if err := json.Unmarshal([]byte(s.must(0, "arrivals", "show", id, "--json")), &j); err != nil || len(j.Said) != 1 || j.Said[0].Outcome != "taken" || j.Said[0].At == nil {
 		t.Errorf(`%+v, %v, want no error, len(j.Said) = 1, j.Said[0].Outcome = "taken", j.Said[0].At other than nil`, j.Said, err)
@@ -70,9 +66,7 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 	if journal := s.journal(); !strings.Contains(journal, `"event":"word-intended"`) || !strings.Contains(journal, `"event":"word-taken"`) || strings.Contains(journal, "checked by purchasing") {
 		t.Errorf("journal = %v, want journal with `\"event\":\"word-intended\"`, journal with `\"event\":\"word-taken\"`, journal without \"checked by purchasing\"", journal)
 	}
-	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q, want len(v) = 0", v)
-	}
+	kit.Len(t, "len(v)", emu.Violations(), 0)
 }
 
 // I29, I11: a word whose answer is lost is not said again by vaultd, with a daemon or without: the command says that it may have been said, and how the
@@ -93,9 +87,7 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 	}
 	ask := func(code int, want string, args ...string) {
 		t.Helper()
-		if out := s.must(code, args...); !strings.Contains(out, want) {
-			t.Errorf("%v: no %q in %s", args, want, out)
-		}
+		kit.Holds(t, fmt.Sprint(args), s.must(code, args...), want)
 	}
 	setFault(emulator.Fault{Kind: emulator.Abort, IsAfterWork: true})
 	ask(exitPerson, "say it again with vaultd reject "+lost+" --reason TEXT --again", "reject", lost, "--reason", "the price is wrong")
@@ -105,9 +97,7 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 	setFault(emulator.Fault{})
 	ask(exitFailed, "it may have been said before", "reject", lost, "--reason", "the price is wrong")
 	ask(exitFailed, "or may have taken it", "accept", lost, "--reason", "x", "--again")
-	if told := toldOf(emu, lost); len(told) != 1 {
-		t.Errorf("the network was told %v", told)
-	}
+	kit.Len(t, "the network was told", toldOf(emu, lost), 1)
 	for _, id := range []string{lost, refused} { // persons say one more
 		kit.Must(t, emu.PermitWord(id))
 	}
@@ -121,16 +111,13 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 		t.Errorf("the network was told %s", told)
 	}
 	s.must(0, "verify")
-	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q, want len(v) = 0", v)
-	}
+	kit.Len(t, "len(v)", emu.Violations(), 0)
 }
 
 // publishHere makes a document wait at the network, and puts it into the ledger as one that is here whole, or that cannot be read.
 func publishHere(t *testing.T, emu *emulator.Server, s *site, number string, isWhole bool) string {
 	t.Helper()
-	id, err := emu.PublishReceived(receivedInvoice(number))
-	kit.Must(t, err)
+	id := kit.Value(emu.PublishReceived(receivedInvoice(number)))(t)
 	evs := []arrival.Event{arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: "unreadable", Text: "no JSON"}}}
 	if sum := archive.Sum([]byte(number)); isWhole {
 		evs = []arrival.Event{arrival.DocumentHeld{Stored: "document.json", Size: 3, SHA256: sum}, arrival.HeldWhole{Manifest: sum}}

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -19,6 +17,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -29,9 +28,8 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 	do := func(want int, args ...string) string {
 		t.Helper()
 		out, errs, code := runHere(append([]string{"--config", path}, args...)...)
-		if code != want || strings.Contains(out, "\x1b") {
-			t.Errorf("%q: exit %d, want %d\n%s%s", args, code, want, out, errs)
-		}
+		kit.Check(t, code == want && !strings.Contains(out, "\x1b"),
+			"%q: exit %d, want %d\n%s%s", args, code, want, out, errs)
 		return out + errs
 	}
 	both := func(running bool) {
@@ -48,9 +46,7 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 		has(do(0, "unhold", otto, "--reason", fmt.Sprintf("corrected (%v)", running)), "Next: pack it.")
 		why := do(0, "why", otto)
 		has(why, fmt.Sprintf("because (%v)", running))
-		if strings.Contains(why, "it is not running") == running {
-			t.Errorf("running %v\n%s", running, why)
-		}
+		kit.Check(t, strings.Contains(why, "it is not running") != running, "running %v\n%s", running, why)
 		has(do(1, "receipt", otto), "there is no receipt")
 		has(do(64, "close", otto), "needs --reason")
 	}
@@ -62,9 +58,8 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 	if len(shown.Reasons) != 4 || *shown.Reasons[0].UID != int64(os.Getuid()) || shown.Reasons[0].Text != "because (true)" || shown.Reasons[0].Act != "held" {
 		t.Errorf(`%+v, want len(shown.Reasons) = 4, *shown.Reasons[0].UID = %v, shown.Reasons[0].Text = "because (true)", shown.Reasons[0].Act = "held"`, shown.Reasons, int64(os.Getuid()))
 	}
-	if n := strings.Count(do(0, "show", otto), "by "+present.UserName(uint32(os.Getuid()))); n < 4 {
-		t.Errorf("who acted is named %d times", n)
-	}
+	n := strings.Count(do(0, "show", otto), "by "+present.UserName(uint32(os.Getuid())))
+	kit.Check(t, n >= 4, "who acted is named %d times", n)
 	do(0, "verify")
 }
 
@@ -98,28 +93,21 @@ func TestWhy_UnclearShowsTheEvidence(t *testing.T) {
 		"vaultd release " + s.keys["Zoll 1"].String() + ` --reason "…"`,
 		"vaultd close " + s.keys["Zoll 1"].String() + ` --reason "…"`,
 	} {
-		if code != 0 || !strings.Contains(out, want) {
-			t.Errorf("exit %d, no %q in\n%s", code, want, out)
-		}
+		kit.Check(t, code == 0 && strings.Contains(out, want), "exit %d, no %q in\n%s", code, want, out)
 	}
 }
 
 func TestActs_ClosedInDoubt(t *testing.T) {
 	s := newShelf(t)
 	s.unclear("Zoll 1", 0)
-	if out, errs, code := s.say("close", "Zoll 1", "--reason", "asked the provider"); code != 0 || !strings.Contains(out, "rejected in doubt") {
-		t.Errorf("exit %d %s%s", code, out, errs)
-	}
-	if out, errs, code := s.say("release", "Zoll 1", "--reason", "asked the provider"); code != exitFailed || !strings.Contains(errs, "it is rejected") {
-		t.Errorf("exit %d %s%s", code, out, errs)
-	}
+	out, errs, code := s.say("close", "Zoll 1", "--reason", "asked the provider")
+	kit.Check(t, code == 0 && strings.Contains(out, "rejected in doubt"), "exit %d %s%s", code, out, errs)
+	out, errs, code = s.say("release", "Zoll 1", "--reason", "asked the provider")
+	kit.Check(t, code == exitFailed && strings.Contains(errs, "it is rejected"), "exit %d %s%s", code, out, errs)
 	one, _, _ := s.ledger.Entry(s.keys["Zoll 1"])
-	if one.State != ledger.Rejected || !one.InDoubt || !one.Resolved {
-		t.Errorf("%+v, want one.State = ledger.Rejected, one.InDoubt, one.Resolved", one)
-	}
-	if notes, err := s.ledger.Notes(one.Key); err != nil || notes[one.Rev].Text != "asked the provider" {
-		t.Errorf(`%v %v, want no error, notes[one.Rev].Text = "asked the provider"`, notes, err)
-	}
+	kit.Check(t, one.State == ledger.Rejected && one.InDoubt && one.Resolved,
+		"%+v, want one.State = ledger.Rejected, one.InDoubt, one.Resolved", one)
+	kit.Want(t, "notes[one.Rev].Text", kit.Value(s.ledger.Notes(one.Key))(t)[one.Rev].Text, "asked the provider")
 }
 
 func TestFind_WhatPeopleRemember(t *testing.T) {
@@ -129,9 +117,8 @@ func TestFind_WhatPeopleRemember(t *testing.T) {
 		"_archived/2026-11": "Müller 4711", "kern 6": `Kern\x1b[2J 6`, "müller 4712": "", "4711 otto": "", "Mu\u0308ller 4711": "Müller 4711",
 	} {
 		out, _, code := s.say(append([]string{"find", "--limit=1"}, strings.Fields(query)...)...)
-		if found := strings.HasPrefix(out, want+" (acme-in)"); found != (want != "") || found != (code == 0) {
-			t.Errorf("%q: exit %d\n%s", query, code, out)
-		}
+		found := strings.HasPrefix(out, want+" (acme-in)")
+		kit.Check(t, found == (want != "") && found == (code == 0), "%q: exit %d\n%s", query, code, out)
 	}
 	out, _, _ := s.say("find", "--limit=1", "müller", "4711")
 	kit.Holds(t, "out", out, "archived 2026-11-20 10:32:00 CET, bumId bum-1")
@@ -143,13 +130,9 @@ func TestFind_WhatPeopleRemember(t *testing.T) {
 
 func TestFolded(t *testing.T) {
 	for a, b := range map[string]string{"Straße": "STRASSE", "Müller": "mueller", "mueller": "Müller", "Öztürk": "ozturk", "José": "JOSE", "Ægir 1": "ægir 1"} {
-		if !catalog.NewQuery([]string{a}).OccursIn(b) {
-			t.Errorf("%q does not find %q", a, b)
-		}
+		kit.Check(t, catalog.NewQuery([]string{a}).OccursIn(b), "%q does not find %q", a, b)
 	}
-	if catalog.NewQuery([]string{"Maier"}).OccursIn("Meier") {
-		t.Error("Maier is Meier")
-	}
+	kit.Check(t, !catalog.NewQuery([]string{"Maier"}).OccursIn("Meier"), "Maier is Meier")
 }
 
 func TestValidate_WhichDrop(t *testing.T) {
@@ -174,13 +157,10 @@ func TestValidate_WhichDrop(t *testing.T) {
 		{"a/Huber 88", "", "a"}, {"ab/Huber 88", "", "ab"}, {"a/_rejected/Huber 88", "", "a"}, {"abc/x", "", ""},
 		{"tmp/x", "", ""}, {"tmp/x", "c", "c"}, {"a/x", "c", "c"}, {"a/x", "d", ""},
 	} {
-		if got := which(three, row.folder, "--drop", row.name); got != row.want {
-			t.Errorf("%+v: %q, want got = %v", row, got, row.want)
-		}
+		got := which(three, row.folder, "--drop", row.name)
+		kit.Check(t, got == row.want, "%+v: %q, want got = %v", row, got, row.want)
 	}
-	if got := which(config(drops[:strings.Index(drops, "  - {name: ab")]), "tmp/x"); got != "a" {
-		t.Errorf("the only drop: %q", got)
-	}
+	kit.Want(t, "the only drop", which(config(drops[:strings.Index(drops, "  - {name: ab")]), "tmp/x"), "a")
 }
 
 // A copy through the daemon is the ledger as it stands; the daemon itself writes no file for whoever asks.
@@ -193,30 +173,24 @@ func TestBackup_ThroughTheDaemon(t *testing.T) {
 		HeadLine uint64
 		Size     int64 `json:"bytes"`
 	}
-	if err := json.Unmarshal([]byte(out), &b); err != nil || code != 0 || b.Ledger != "L-1" || b.HeadLine != 2 {
-		t.Errorf("exit %d %v %+v %s", code, err, b, errs)
-	}
+	err := json.Unmarshal([]byte(out), &b)
+	kit.Check(t, err == nil && code == 0 && b.Ledger == "L-1" && b.HeadLine == 2, "exit %d %v %+v %s", code, err, b, errs)
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 || info.Size() != b.Size {
 		t.Errorf("info = %v, err = %v, want no error, info.Mode().Perm() = 0o600, info.Size() = %v", info, err, b.Size)
 	}
 	elsewhere := filepath.Join(cfg.StateDir, "ledger.copy")
-	line, err := json.Marshal(map[string][]string{"args": {"backup", "--", elsewhere}})
-	kit.Must(t, err)
+	line := kit.Value(json.Marshal(map[string][]string{"args": {"backup", "--", elsewhere}}))(t)
 	if out, errs, code := frames(t, cfg.StateDir, string(line)+"\n"); code != exitUsage || out != "" || !strings.Contains(errs, "writes no files for others") {
 		t.Errorf("exit %d %q %s", code, out, errs)
 	}
-	if _, err := os.Lstat(elsewhere); err == nil {
-		t.Error("it was written")
-	}
+	kit.Fails(t, "it was written", kit.Err(os.Lstat(elsewhere)))
 }
 
 // A copy that broke off gets no name and leaves nothing behind.
 func TestBackup_BrokenOff(t *testing.T) {
 	s, dir := newShelf(t), t.TempDir()
 	var whole bytes.Buffer
-	if _, err := s.ledger.Backup(&whole); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(s.ledger.Backup(&whole))(t)
 	var sent []byte
 	exit := exitDone
 	s.standIn(func(out io.Writer) int {
@@ -232,14 +206,11 @@ func TestBackup_BrokenOff(t *testing.T) {
 	} {
 		sent, exit = row.sent, row.exit
 		code, out, errs := s.ask(t, "backup", filepath.Join(dir, name))
-		if (code == exitDone) != row.good {
-			t.Errorf("%s: exit %d: %s%s", name, code, out, errs)
-		}
+		kit.Check(t, (code == exitDone) == row.good, "%s: exit %d: %s%s", name, code, out, errs)
 	}
 	names, err := os.ReadDir(dir)
-	if err != nil || len(names) != 1 || names[0].Name() != "Good" {
-		t.Errorf(`%v %v, want no error, len(names) = 1, names[0].Name() = "Good"`, names, err)
-	}
+	kit.Check(t, err == nil && len(names) == 1 && names[0].Name() == "Good",
+		`%v %v, want no error, len(names) = 1, names[0].Name() = "Good"`, names, err)
 }
 
 func TestCompletion_StatesAndDrops(t *testing.T) {
@@ -255,18 +226,15 @@ func TestCompletion_StatesAndDrops(t *testing.T) {
 		{[]string{"completion", ""}, "fish\n"},
 		{[]string{"unh"}, "unhold\tlet a folder on hold go on\n"},
 	} {
-		if out, _, code := runHere(append([]string{"__complete"}, row.args...)...); code != 0 || !strings.Contains(out, row.want) {
-			t.Errorf("%q: exit %d\n%s", row.args, code, out)
-		}
+		out, _, code := runHere(append([]string{"__complete"}, row.args...)...)
+		kit.Check(t, code == 0 && strings.Contains(out, row.want), "%q: exit %d\n%s", row.args, code, out)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if out, _, code := runHere("completion", shell); code != 0 || len(out) < 1000 {
-			t.Errorf("%s: exit %d, %d bytes", shell, code, len(out))
-		}
+		out, _, code := runHere("completion", shell)
+		kit.Check(t, code == 0 && len(out) >= 1000, "%s: exit %d, %d bytes", shell, code, len(out))
 	}
-	if _, errs, code := runHere("completion", "tcsh"); code != exitUsage || !strings.Contains(errs, "known are bash") {
-		t.Errorf("exit %d %s", code, errs)
-	}
+	_, errs, code := runHere("completion", "tcsh")
+	kit.Check(t, code == exitUsage && strings.Contains(errs, "known are bash"), "exit %d %s", code, errs)
 }
 
 // What lies in a drop and is not taken yet is shown behind what was found, as the page shows it, whatever the limit: a second folder of the
@@ -351,9 +319,8 @@ func TestShow_G15_HistoryOfARemovedFolder(t *testing.T) {
 		kit.Must(t, err)
 		counted := &countedLines{Ledger: s.ledger.Ledger}
 		d, err := present.ReadDossier(t.Context(), counted, e, time.UTC)
-		if err != nil || len(d.History) != int(e.Rev) || counted.read > others/2 {
-			t.Errorf("%d: %d lines of %d revisions, %d lines read, %v", steps, len(d.History), e.Rev, counted.read, err)
-		}
+		kit.Check(t, err == nil && len(d.History) == int(e.Rev) && counted.read <= others/2,
+			"%d: %d lines of %d revisions, %d lines read, %v", steps, len(d.History), e.Rev, counted.read, err)
 	}
 }
 
@@ -369,13 +336,10 @@ func TestShow_I14_HistoryIsWhole(t *testing.T) {
 		e, _, err := s.ledger.Entry(key)
 		kit.Must(t, err)
 		d, err := present.ReadDossier(t.Context(), s.ledger.Ledger, e, time.UTC)
-		if err != nil || len(d.History) != int(e.Rev) {
-			t.Errorf("%s: %d lines of %d revisions, %v", folder, len(d.History), e.Rev, err)
-		}
+		kit.Check(t, err == nil && len(d.History) == int(e.Rev),
+			"%s: %d lines of %d revisions, %v", folder, len(d.History), e.Rev, err)
 		for i, l := range d.History {
-			if l.Key != key.String() || l.Rev != uint32(i+1) {
-				t.Errorf("%s: line %d is %+v", folder, i, l)
-			}
+			kit.Check(t, l.Key == key.String() && l.Rev == uint32(i+1), "%s: line %d is %+v", folder, i, l)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 	id, err := emu.PublishReceived(receivedInvoice("R-4711"))
 	kit.Must(t, err)
 	p := s.begin()
-	waitFor(t, "the document to be archived", func() bool {
+	kit.Await(t, "the document to be archived", func() bool {
 		out, _ := s.vaultd("arrivals")
 		return strings.Contains(out, "acknowledged") && strings.Contains(out, "Received Otto GmbH R-4711: archived")
 	})
@@ -219,7 +219,7 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 	if out := s.must(0, "arrivals", "retry", id); !strings.Contains(out, "is announced. It is tried now.") {
 		t.Errorf(`out = %v, want out with "is announced. It is tried now."`, out)
 	}
-	waitFor(t, "the document to be in the drop folder", func() bool {
+	kit.Await(t, "the document to be in the drop folder", func() bool {
 		out, _ := s.vaultd("arrivals", "show", id)
 		return strings.Contains(out, "in the drop")
 	})
@@ -265,7 +265,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 	kit.Must(t, err)
 	p := s.begin()
 	var j arrivalShown
-	waitFor(t, "the file to be in doubt", func() bool {
+	kit.Await(t, "the file to be in doubt", func() bool {
 		out, code := s.vaultd("arrivals", "show", id, "--json")
 		return code == 0 && json.Unmarshal([]byte(out), &j) == nil && j.Cause == "receive-doubt"
 	})
@@ -291,7 +291,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
 		}
 	}
-	waitFor(t, "the document to be archived", func() bool {
+	kit.Await(t, "the document to be archived", func() bool {
 		out, _ := s.vaultd("arrivals")
 		return strings.Contains(out, "Received Otto GmbH R-1: archived")
 	})

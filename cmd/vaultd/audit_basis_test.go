@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/selfcheck"
+	"vaultd/internal/test/kit"
 )
 
 // audited is a report as JSON, and what the command said beside it.
@@ -32,9 +31,8 @@ func (s *shelf) auditJSON(t *testing.T, args ...string) audited {
 	out, errs, code := s.audit(append(args, "--json")...)
 	a := audited{said: errs, code: code}
 	if code == exitDone || code == exitDifferences {
-		if err := json.Unmarshal([]byte(out), &a.all); err != nil {
-			t.Fatalf("%v: exit %d, %s", err, code, errs)
-		}
+		err := json.Unmarshal([]byte(out), &a.all)
+		kit.Need(t, err == nil, "%v: exit %d, %s", err, code, errs)
 	}
 	return a
 }
@@ -103,9 +101,7 @@ func (s *shelf) live(rnd *rand.Rand, n int) {
 		if rnd.IntN(3) == 0 {
 			m := ledger.Mark{Vault: "V-1", Remote: remote, Name: ledger.MarkFetchIntended}
 			m.By, m.At = by, at
-			if _, err := s.ledger.IntendFetch(s.t.Context(), m, nil, 1000); err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Value(s.ledger.IntendFetch(s.t.Context(), m, nil, 1000))(s.t)
 			m.Name, m.Cause = ledger.MarkFetched, []string{ledger.FetchSame, ledger.FetchDiffers}[rnd.IntN(2)]
 			mark(m)
 		}
@@ -163,14 +159,11 @@ func TestAudit_I12_I14_SameFromACheckpoint(t *testing.T) {
 				t.Errorf("seed %d: the page does not say what it rests on", seed)
 			}
 			csv, _, _ := s.audit("--format=csv")
-			if again, _, _ := s.audit("--format=csv", "--whole"); csv != again {
-				t.Errorf("seed %d: the tables differ", seed)
-			}
+			again, _, _ := s.audit("--format=csv", "--whole")
+			kit.Check(t, csv == again, "seed %d: the tables differ", seed)
 		}
 	}
-	if rested < 16 {
-		t.Errorf("%d reports went on from a checkpoint: the test is vacuous", rested)
-	}
+	kit.Check(t, rested >= 16, "%d reports went on from a checkpoint: the test is vacuous", rested)
 }
 
 // I14: a report of a given time rests on no checkpoint: it has the same bytes whatever was examined before.
@@ -205,9 +198,8 @@ func TestAudit_I14_DamageBeforeTheCheckpoint(t *testing.T) {
 		!strings.Contains(a.said, fmt.Sprintf("Lines 1 to %d of the journal were examined on ", line)) {
 		t.Errorf("exit %d, %v: %s", a.code, b, a.said)
 	}
-	if _, errs, code := s.audit("--format=json", "--whole"); code == exitDone || strings.Contains(errs, "NOT COMPLETE") {
-		t.Errorf("--whole found nothing: %s", errs)
-	}
+	_, errs, code := s.audit("--format=json", "--whole")
+	kit.Check(t, code != exitDone && !strings.Contains(errs, "NOT COMPLETE"), "--whole found nothing: %s", errs)
 
 	s = filled(t)
 	s.auditJSON(t)
@@ -224,17 +216,15 @@ func TestAudit_I14_I15_CheckpointIsNotBelieved(t *testing.T) {
 		s := filled(t)
 		s.auditJSON(t)
 		name := filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName)
-		text, err := os.ReadFile(name)
-		kit.Must(t, err)
+		text := kit.Value(os.ReadFile(name))(t)
 		text[len(text)-9] ^= 1
 		kit.Must(t, os.WriteFile(name, text, 0o600))
 		a := s.auditJSON(t)
 		if a.code != exitDifferences || a.restsOn() != nil || !strings.Contains(a.said, "The checkpoint was not used: it is damaged: its SHA-256 is not the one that it states") {
 			t.Errorf("exit %d, %v: %s", a.code, a.restsOn(), a.said)
 		}
-		if again := s.auditJSON(t); again.restsOn() == nil {
-			t.Errorf("it left no other one: %s", again.said)
-		}
+		again := s.auditJSON(t)
+		kit.Check(t, again.restsOn() != nil, "it left no other one: %s", again.said)
 	})
 	t.Run("OfAnotherPast", func(t *testing.T) {
 		a := ofAnotherPast(t).auditJSON(t)

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"fmt"
 	"io"
@@ -15,6 +13,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // sendReport writes the pieces of a report with tables, as a daemon sends them: the number of the file, the length in four bytes, and so
@@ -58,17 +57,14 @@ func TestAudit_TablesBesideThePage(t *testing.T) {
 			seed++
 			dir := t.TempDir()
 			code, _, errs := s.ask(t, "audit", "-o", filepath.Join(dir, page))
-			if code != exitDone {
-				t.Fatalf("exit %d: %s", code, errs)
-			}
+			kit.Need(t, code == exitDone, "exit %d: %s", code, errs)
 			for i, name := range []string{page, table + ".csv", table + ".xlsx"} {
 				if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want[i] || !strings.Contains(errs, "written to "+dir+"/"+name) {
 					t.Errorf("%s: %q, %v, %s, want no error, string(b) = %v, errs with %q", name, b, err, errs, want[i], "written to "+dir+"/"+name)
 				}
 			}
-			if all, _ := os.ReadDir(dir); len(all) != 3 {
-				t.Errorf("left behind: %v", all)
-			}
+			all, _ := os.ReadDir(dir)
+			kit.Check(t, len(all) == 3, "left behind: %v", all)
 		}
 	}
 }
@@ -98,13 +94,11 @@ func TestAudit_TablesWholeOrNotAtAll(t *testing.T) {
 			})
 			code, _, errs := s.ask(t, "audit", "-o", dir+"/2026.html", fmt.Sprint("--force=", row.force))
 			all, _ := os.ReadDir(dir)
-			if len(all) != row.kept || (code == exitDone) != (row.kept == 3 && row.exit == 0) {
-				t.Errorf("exit %d, %s, %v", code, errs, all)
-			}
+			kit.Check(t, len(all) == row.kept && (code == exitDone) == (row.kept == 3 && row.exit == 0),
+				"exit %d, %s, %v", code, errs, all)
 			if row.taken != "" && !row.force {
-				if b, _ := os.ReadFile(filepath.Join(dir, row.taken)); string(b) != "old" {
-					t.Errorf("overwritten: %q", b)
-				}
+				b, _ := os.ReadFile(filepath.Join(dir, row.taken))
+				kit.Check(t, string(b) == "old", "overwritten: %q", b)
 			}
 		})
 	}
@@ -119,25 +113,20 @@ func TestAudit_LongTableHasThreeFiles(t *testing.T) {
 		all = append(all, ledger.Change{Key: key, At: archive.Instant{Wall: noon}, Events: []ledger.Event{
 			ledger.ClaimedFolder{Route: ledger.Vault, Vault: "DE", Drop: "acme-in", Folder: fmt.Sprint("Folder ", i)}}})
 	}
-	if _, err := s.ledger.Apply(t.Context(), all...); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(s.ledger.Apply(t.Context(), all...))(t)
 	dir := t.TempDir()
-	if _, errs, code := s.audit("-o", dir+"/a b.html"); code != exitDifferences {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
+	_, errs, code := s.audit("-o", dir+"/a b.html")
+	kit.Need(t, code == exitDifferences, "exit %d: %s", code, errs)
 	read := func(name string) string {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		kit.Must(t, err)
+		b := kit.Value(os.ReadFile(filepath.Join(dir, name)))(t)
 		return string(b)
 	}
 	page := read("a b.html")
 	if !strings.Contains(page, `<a href="./a%20b.csv">a b.csv</a>, <a href="./a%20b.xlsx">a b.xlsx</a>`) || strings.Count(page, "<bdi>Folder ") < 200 || len(page) > 3_000_000 {
 		t.Errorf("a page of %d bytes", len(page))
 	}
-	if rows := strings.Count(read("a b.csv"), "\r\n"); rows != 2002 || !strings.HasPrefix(read("a b.xlsx"), "PK") {
-		t.Errorf("%d rows", rows)
-	}
+	rows := strings.Count(read("a b.csv"), "\r\n")
+	kit.Check(t, rows == 2002 && strings.HasPrefix(read("a b.xlsx"), "PK"), "%d rows", rows)
 }
 
 // A piece of an unknown file is no report.
@@ -158,23 +147,15 @@ func TestAudit_TablesOfAnEarlierReportAreTold(t *testing.T) {
 	audit := func(report ...string) string {
 		texts = report
 		code, _, errs := s.ask(t, "audit", "--force", "-o", dir+"/2026.html")
-		if code != exitDone {
-			t.Fatalf("exit %d: %s", code, errs)
-		}
+		kit.Need(t, code == exitDone, "exit %d: %s", code, errs)
 		return errs
 	}
-	if errs := audit("long", "a;b", "PK"); strings.Contains(errs, "not of this report") {
-		t.Errorf(`errs = %v, want errs without "not of this report"`, errs)
-	}
+	kit.Lacks(t, "errs", audit("long", "a;b", "PK"), "not of this report")
 	errs := audit("short")
 	for _, name := range []string{"/2026.csv", "/2026.xlsx"} {
 		kit.Holds(t, fmt.Sprintf("%s is not told", name), errs, dir+name+" is not of this report")
-		if _, err := os.Stat(dir + name); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of Stat", kit.Err(os.Stat(dir+name)), nil)
 		kit.Must(t, os.Remove(dir+name))
 	}
-	if errs := audit("short"); strings.Contains(errs, "not of this report") {
-		t.Errorf(`errs = %v, want errs without "not of this report"`, errs)
-	}
+	kit.Lacks(t, "errs", audit("short"), "not of this report")
 }

@@ -1,20 +1,23 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // audit makes a report on standard output at noon.
@@ -30,9 +33,8 @@ func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 		if code != exitDifferences || !strings.Contains(errs, "NOT COMPLETE: Of 4 folders, 1 is archived and 3 not: 1 on the way, 1 rejected, 1 quarantined.") {
 			t.Errorf("%s: exit %d, %s", format, code, errs)
 		}
-		if !strings.Contains(out, "TEST, NO EVIDENCE") || !strings.Contains(errs, "TEST, NO EVIDENCE") {
-			t.Errorf("%s: no mark of the test environment", format)
-		}
+		kit.Check(t, strings.Contains(out, "TEST, NO EVIDENCE") && strings.Contains(errs, "TEST, NO EVIDENCE"),
+			"%s: no mark of the test environment", format)
 		if !strings.Contains(out, "Müller 4711") || strings.ContainsAny(out, "\x1b\x07") || strings.Contains(out, "canary") {
 			t.Errorf("%s:\n%s\nwant out with \"Müller 4711\", not strings.ContainsAny(out, \"\\x1b\\x07\"), out without \"canary\"", format, out)
 		}
@@ -40,9 +42,8 @@ func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 	out, _, _ := s.audit("--format=csv", "--separator=;", "--state=rejected,archived")
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff")))
 	r.Comma = ';'
-	if rows, err := r.ReadAll(); err != nil || len(rows) != 3 {
-		t.Errorf("%v\n%s\nwant no error, len(rows) = 3", err, out)
-	}
+	rows, err := r.ReadAll()
+	kit.Check(t, err == nil && len(rows) == 3, "%v\n%s\nwant no error, len(rows) = 3", err, out)
 }
 
 // I26, I32: scripts and timers see from the exit code that a report is not
@@ -162,9 +163,8 @@ func TestAudit_Flags(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if isReport := code == exitDifferences && strings.HasPrefix(out, row.want); !isReport && (code != exitUsage || !strings.Contains(errs, row.want)) {
-				t.Errorf("exit %d, %s%.100q", code, errs, out)
-			}
+			isReport := code == exitDifferences && strings.HasPrefix(out, row.want)
+			kit.Check(t, isReport || code == exitUsage && strings.Contains(errs, row.want), "exit %d, %s%.100q", code, errs, out)
 		})
 	}
 }
@@ -175,8 +175,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "audit.html")
 	read := func() string {
-		b, err := os.ReadFile(file)
-		kit.Must(t, err)
+		b := kit.Value(os.ReadFile(file))(t)
 		return string(b)
 	}
 	audit := func(more ...string) (string, int) {
@@ -222,9 +221,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 		t.Errorf("beside: exit %d, %s", code, errs)
 	}
 	names, err := os.ReadDir(dir)
-	if err != nil || len(names) != 1 {
-		t.Errorf("left behind: %v, %v", names, err)
-	}
+	kit.Check(t, err == nil && len(names) == 1, "left behind: %v, %v", names, err)
 }
 
 // A monthly report goes on from the last one that was written, through the daemon and beside it, and is named by its day in a folder.
@@ -253,18 +250,16 @@ func TestAudit_SinceLast(t *testing.T) {
 		t.Errorf("the name is taken: exit %d, %s, line %d", code, errs, marks())
 	}
 	for _, wrong := range [][]string{{}, {"-o", "-"}, {"-o", dir + "/x.csv"}, {"-o", dir + "/x.html", "--year", "2026"}} {
-		if errs, code := audit(wrong...); code != exitUsage || marks() != before+1 {
-			t.Errorf("%q: exit %d, %s", wrong, code, errs)
-		}
+		errs, code := audit(wrong...)
+		kit.Check(t, code == exitUsage && marks() == before+1, "%q: exit %d, %s", wrong, code, errs)
 	}
 	stop()
 	if errs, code := audit("-o", names[0], "--force"); code != exitDifferences || marks() != before+2 {
 		t.Errorf("beside: exit %d, %s, line %d", code, errs, marks())
 	}
 	page, err := os.ReadFile(names[0])
-	if err != nil || !strings.Contains(string(page), "what was on its way or was taken since the report of ") {
-		t.Errorf(`%v, want no error, page with "what was on its way or was taken since the report of "`, err)
-	}
+	kit.Check(t, err == nil && strings.Contains(string(page), "what was on its way or was taken since the report of "),
+		`%v, want no error, page with "what was on its way or was taken since the report of "`, err)
 }
 
 // The daemon notes a report for the user for whom it made it, once and up to its
@@ -307,9 +302,8 @@ func TestAudit_AsOf(t *testing.T) {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	for asOf, want := range map[string]string{"2026-11-19": "before the journal's last line", "2027-01-01": "is not over yet", "yesterday": "is no time"} {
-		if out, errs, code := report(asOf, noon.AddDate(0, 0, 2)); code != exitUsage || !strings.Contains(errs, want) || out != "" {
-			t.Errorf("%s: exit %d, %s", asOf, code, errs)
-		}
+		out, errs, code := report(asOf, noon.AddDate(0, 0, 2))
+		kit.Check(t, code == exitUsage && strings.Contains(errs, want) && out == "", "%s: exit %d, %s", asOf, code, errs)
 	}
 }
 
@@ -319,23 +313,85 @@ func TestAudit_DifferencesAndFailures(t *testing.T) {
 	file := filepath.Join(dir, "a.html")
 	broken := filled(t)
 	broken.damage("the answer named")
-	if out, errs, code := broken.audit("--json"); code == exitDone || json.Valid([]byte(out)) {
-		t.Errorf("a damaged ledger: exit %d, %s", code, errs)
-	}
-	if _, errs, code := broken.audit("-o", file); code == exitDone {
-		t.Errorf("a damaged ledger: exit %d, %s", code, errs)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("a report that broke off leaves %v, %v", left, err)
-	}
+	out, errs, code := broken.audit("--json")
+	kit.Check(t, code != exitDone && !json.Valid([]byte(out)), "a damaged ledger: exit %d, %s", code, errs)
+	_, errs, code = broken.audit("-o", file)
+	kit.Check(t, code != exitDone, "a damaged ledger: exit %d, %s", code, errs)
+	kit.Len(t, "a report that broke off leaves", kit.Value(os.ReadDir(dir))(t), 0)
 	differs := ofAnotherPast(t)
-	if _, errs, code := differs.audit("-o", file); code != exitDifferences {
-		t.Errorf("a ledger of another past: exit %d, %s", code, errs)
-	}
+	_, errs, code = differs.audit("-o", file)
+	kit.Check(t, code == exitDifferences, "a ledger of another past: exit %d, %s", code, errs)
 	if b, err := os.ReadFile(file); err != nil || !strings.HasSuffix(string(b), "</html>\n") {
 		t.Errorf("%q, %v, want no error, b that ends with \"</html>\\n\"", b, err)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("left behind: %v, %v", left, err)
+	kit.Len(t, "left behind", kit.Value(os.ReadDir(dir))(t), 1)
+}
+
+// A list that is no regular file is refused at once: nobody may ever write to a pipe that has a name.
+func TestAudit_I23_AListThatIsNoFile(t *testing.T) {
+	s := newShelf(t)
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "list.csv")
+	kit.Must(t, unix.Mkfifo(fifo, 0o600))
+	link := filepath.Join(dir, "link.csv")
+	kit.Must(t, os.Symlink(fifo, link))
+	for path, want := range map[string]string{fifo: "is a pipe", link: "is a pipe", dir: "is a folder", "/dev/zero": "is a device"} {
+		if _, errs, code := s.audit("--expected", path); code != exitData || !strings.Contains(errs, want) || !strings.Contains(errs, "--expected -") {
+			t.Errorf("%s: exit %d, %s", path, code, errs)
+		}
 	}
+}
+
+// What another program writes comes by standard input, and is the same list.
+func TestAudit_AListFromStandardInput(t *testing.T) {
+	const text = "Belegnummer;Betrag\nRE 1;1,00\n"
+	s := filled(t)
+	file := filepath.Join(t.TempDir(), "standard input")
+	kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+	want, errs, code := s.audit("--json", "--whole", "--expected", file)
+	kit.Need(t, code == exitDifferences && strings.Contains(errs, "1 listed document is not archived"),
+		"exit %d: %s", code, errs)
+	s.stdin = text
+	got, errs, code := s.audit("--json", "--whole", "--expected", "-")
+	kit.Check(t, code == exitDifferences && got == want, "exit %d: %s\n%s\n%s", code, errs, got, want)
+}
+
+// A page links to a receipt only where whoever opens the page there sees the receipt, too, on this machine and over a share.
+func TestAudit_LinksThatWork(t *testing.T) {
+	top := t.TempDir()
+	s := newShelf(t)
+	s.edit("/srv/invoices/acme-in, vault: V-1}", top+"/invoices/acme-in, vault: V-1}\n  - {name: beta-in, path: "+top+"/other/beta-in, vault: V-1}")
+	for _, dir := range []string{"invoices/acme-in/_archived", "invoices/acme-in-2", "other/beta-in", "anna"} {
+		kit.Must(t, os.MkdirAll(filepath.Join(top, dir), 0o700))
+	}
+	const kept = "_archived/2026-11/"
+	for i, folder := range []string{"Müller 4711", `a#b?c%d"e`, "a#b%d&'e", "javascript:x", "Otto. ", "a\xff", "a\u202eb"} {
+		remote := archive.RemoteID(fmt.Sprint("bum-", i))
+		s.send(folder, noon.Add(-5*time.Hour), remote)
+		s.says(folder, noon.Add(-4*time.Hour), remote, archive.Successful)
+		s.tell(folder, noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: kept + folder}, ledger.Placed{})
+	}
+	good := []string{kept + "M%C3%BCller%204711/_RECEIPT.txt", kept + "a%23b%25d&amp;%27e/_RECEIPT.txt"}
+	for beside, prefix := range map[string]string{
+		"invoices/acme-in": "./", "invoices/acme-in/_archived": "../", "invoices": "./acme-in/", "other": "", "other/beta-in": "", "anna": "", "invoices/acme-in-2": "",
+	} {
+		page := filepath.Join(top, beside, "audit.html")
+		_, errs, code := s.audit("-o", page)
+		kit.Need(t, code == exitDifferences, "exit %d: %s", code, errs)
+		b := kit.Value(os.ReadFile(page))(t)
+		var got, want []string
+		for _, m := range regexp.MustCompile(`href="([^"]*_RECEIPT[^"]*)"`).FindAllStringSubmatch(string(b), -1) {
+			got = append(got, m[1])
+		}
+		for _, link := range good {
+			if prefix != "" {
+				want = append(want, prefix+link)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		kit.Want(t, "from "+beside+": links", got, want)
+	}
+	out, _, _ := s.audit()
+	kit.Check(t, !strings.Contains(out, "_RECEIPT.txt\""), "links though nobody knows where the page will lie")
 }

@@ -30,8 +30,7 @@ func TestBinding_I24_EachServiceHasOneAddress(t *testing.T) {
 			_, url := serveEmulator(t, emulator.Config{})
 			s := newSite(t, url, fast)
 			kit.Must(t, os.Mkdir(filepath.Join(s.dir, "custody"), 0o700))
-			plain, err := os.ReadFile(s.config)
-			kit.Must(t, err)
+			plain := kit.Value(os.ReadFile(s.config))(t)
 			at := func(environment, address string) {
 				text := strings.Replace(string(plain), "environment: test", "environment: "+environment, 1)
 				if address != "" {
@@ -86,8 +85,7 @@ func TestReload_I24_AServiceKeepsItsAddress(t *testing.T) {
 			_, url := serveEmulator(t, emulator.Config{})
 			s := newSite(t, url, fast)
 			kit.Must(t, os.Mkdir(filepath.Join(s.dir, "custody"), 0o700))
-			plain, err := os.ReadFile(s.config)
-			kit.Must(t, err)
+			plain := kit.Value(os.ReadFile(s.config))(t)
 			run := s.begin()
 			for _, step := range []struct {
 				address, says string
@@ -107,7 +105,7 @@ func TestReload_I24_AServiceKeepsItsAddress(t *testing.T) {
 				out, code := s.vaultd("reload")
 				kit.Want(t, fmt.Sprintf("reload with %q: exit code", step.address), code, step.code)
 				kit.Holds(t, fmt.Sprintf("reload with %q", step.address), out, step.says)
-				waitFor(t, "the binding", func() bool {
+				kit.Await(t, "the binding", func() bool {
 					out, _ := s.vaultd("doctor")
 					return strings.Contains(out, name+".base_url http://127.0.0.1:1")
 				})

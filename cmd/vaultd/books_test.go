@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"archive/zip"
 	"bytes"
 	"encoding/csv"
@@ -18,6 +16,7 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // withBooks configures extracts and books for a service.
@@ -72,9 +71,7 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 	emu, address := serveEmulator(t, emulator.Config{})
 	kit.Must(t, emu.SetTableDefinition([]byte(booksDefinition)))
 	s := newSite(t, address, fast)
-	if out := s.must(exitConfig, "books"); !strings.Contains(out, "does not say which records") {
-		t.Errorf(`out = %v, want out with "does not say which records"`, out)
-	}
+	kit.Holds(t, "out", s.must(exitConfig, "books"), "does not say which records")
 	s.withBooks(address)
 	publishBooked(t, emu, "1", "Initial", "2026-01-01", "2026-10-13", "R-1", "119.00", "R-2", "7")
 	publishBooked(t, emu, "2", "Delta", "2026-10-13", "2026-10-14", "R-3", "1.10")
@@ -85,7 +82,7 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 	}
 	p := s.beginProcess()
 	s.calm(3)
-	waitFor(t, "three extracts to be held", func() bool {
+	kit.Await(t, "three extracts to be held", func() bool {
 		out, _ := s.vaultd("extracts")
 		return strings.Count(out, " held ") == 3
 	})
@@ -106,7 +103,7 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 		"senderName": "Huber", "recipientName": "Acme", "currencyCode": "EUR", "amount": json.Number("1.1")})
 	s.begin()
 	s.calm(4)
-	waitFor(t, "the hole to be filled", func() bool {
+	kit.Await(t, "the hole to be filled", func() bool {
 		out, _ := s.vaultd("extracts")
 		return strings.Count(out, " held ") == 5
 	})
@@ -116,9 +113,7 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 	)
 	s.must(0, "verify")
 	s.auditsOctober()
-	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q, want len(v) = 0", v)
-	}
+	kit.Len(t, "len(v)", emu.Violations(), 0)
 }
 
 // asksForOctober asks in every form, and reads what comes.
@@ -130,9 +125,7 @@ func (s *site) asksForOctober() {
 	check := func(what, text string) {
 		s.t.Helper()
 		for _, want := range wants {
-			if !strings.Contains(text, want) {
-				s.t.Errorf("%s: no %q in\n%s", what, want, text)
-			}
+			kit.Holds(s.t, what, text, want)
 		}
 	}
 	check("text", s.must(exitDifferences, ask...))
@@ -140,20 +133,16 @@ func (s *site) asksForOctober() {
 	for _, end := range []string{"html", "json", "csv", "xlsx"} {
 		path := filepath.Join(folder, "october."+end)
 		out := s.must(exitDifferences, append(ask, "-o", path)...)
-		b, err := os.ReadFile(path)
-		kit.Must(s.t, err)
+		b := kit.Value(os.ReadFile(path))(s.t)
 		switch end {
 		case "html", "json":
 			check(end, string(b))
 		case "csv":
-			rows, err := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff")))).ReadAll()
-			kit.Must(s.t, err)
+			rows := kit.Value(csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff")))).ReadAll())(s.t)
 			s.checkBookedRows(rows)
 		case "xlsx":
-			f, err := excelize.OpenReader(bytes.NewReader(b))
-			kit.Must(s.t, err)
-			rows, err := f.GetRows("Documents 1")
-			kit.Must(s.t, err)
+			f := kit.Value(excelize.OpenReader(bytes.NewReader(b)))(s.t)
+			rows := kit.Value(f.GetRows("Documents 1"))(s.t)
 			s.checkBookedRows(rows)
 		}
 		check(end, out+"R-3 R-9")
@@ -175,25 +164,19 @@ func (s *site) checkBookedRows(rows [][]string) {
 	for _, row := range rows[1:] {
 		got = append(got, fmt.Sprintf("%s %s", row[1], row[2]))
 	}
-	if text := strings.Join(got, ", "); text != "archived R-1, archived R-2, never-dropped R-3, not-booked R-9" {
-		s.t.Errorf(`%q, want text = "archived R-1, archived R-2, never-dropped R-3, not-booked R-9"`, text)
-	}
+	kit.Want(s.t, `strings.Join(got, ", ")`,
+		strings.Join(got, ", "), "archived R-1, archived R-2, never-dropped R-3, not-booked R-9")
 }
 
 // auditsOctober makes the audit, which has the comparison with the books by itself, and none where a part of the documents is chosen.
 func (s *site) auditsOctober() {
 	s.t.Helper()
 	out := s.must(0, "audit", "--month", "2026-10", "-o", filepath.Join(s.dir, "audit.html"))
-	page, err := os.ReadFile(filepath.Join(s.dir, "audit.html"))
-	kit.Must(s.t, err)
+	page := kit.Value(os.ReadFile(filepath.Join(s.dir, "audit.html")))(s.t)
 	for _, want := range []string{"COMPLETE AS BOOKED", "Compared with what the extracts say was booked from 1 Oct 2026 to 31 Oct 2026: 3 archived, 0 not."} {
-		if !strings.Contains(out, want) || !strings.Contains(string(page), want) {
-			s.t.Errorf("no %q in\n%s", want, out)
-		}
+		kit.Check(s.t, strings.Contains(out, want) && strings.Contains(string(page), want), "no %q in\n%s", want, out)
 	}
-	if out := s.must(0, "audit", "--month", "2026-10", "--drop", "acme", "--json"); strings.Contains(out, `"missingInvoices"`) {
-		s.t.Errorf("out = %v, want out without `\"missingInvoices\"`", out)
-	}
+	kit.Lacks(s.t, "out", s.must(0, "audit", "--month", "2026-10", "--drop", "acme", "--json"), `"missingInvoices"`)
 	s.move("custody", "custody.away")
 	out = s.must(exitDifferences, "audit", "--month", "2026-10", "--json")
 	kit.Holds(s.t, "out", out, `"code":"not-complete"`, "What was booked is not known: the custody folder is not there")

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
@@ -26,6 +24,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // cage holds everything that must not get out, by what it is, in each form in which it could.
@@ -180,9 +179,7 @@ func serveBlab(t *testing.T, c *cage) (*blab, string) {
 	srv := httptest.NewServer(b)
 	t.Cleanup(func() {
 		srv.Close()
-		if err := emu.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of Close", emu.Close(), nil)
 	})
 	return b, srv.URL
 }
@@ -207,8 +204,7 @@ func (s *site) canaryConfig(c *cage, oauth bool, address string) {
 // portUser is the file of users, who have the same password. Password and hash are canaries.
 func portUser(t *testing.T, c *cage, password string) string {
 	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), 10)
-	kit.Must(t, err)
+	hash := kit.Value(bcrypt.GenerateFromPassword([]byte(password), 10))(t)
 	c.put(aPortPassword, password)
 	c.put(aPortPassword, string(hash))
 	return "prometheus:" + string(hash) + ":metrics\nreader:" + string(hash) + ":read\n"
@@ -241,6 +237,7 @@ func (s *site) canaryDocument(c *cage, i int, more map[string]any) {
 // I7: with canaries everywhere and a service that repeats what it was sent in every error, none gets out: not into logs,
 // health, metrics, status, commands, the process's own files, the ledger, backups or a dump.
 func TestCanary_I7_NothingGetsOut(t *testing.T) {
+	kit.Waits(t, 1, "faults strike a process meanwhile")
 	t.Parallel()
 	for name, oauth := range map[string]bool{"Basic": false, "OAuth2": true} {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +263,7 @@ func watchCanaries(t *testing.T, oauth bool) {
 	s.canaryDocument(c, 91, map[string]any{"documentId": "FAIL-91"})                     // the service fails it
 	s.canaryDocument(c, 92, map[string]any{"password": "CANARY-unknown-key-of-sidecar"}) // a key that nobody knows
 	p := s.canaryDaemon(t)
-	waitFor(t, "health", func() bool { return s.asks(address, "") != 0 })
+	kit.Await(t, "health", func() bool { return s.asks(address, "") != 0 })
 	checks := &canaryCheck{t: t, cage: c}
 	s.ask(checks, address)
 	time.Sleep(time.Second) // faults strike meanwhile; the process has no virtual time
@@ -277,11 +274,7 @@ func watchCanaries(t *testing.T, oauth bool) {
 		found, err := filepath.Glob(filepath.Join(s.dir, "*", "_archived", "*", "Rechnung 00[01]*"))
 		return err == nil && len(found) == 12
 	}
-	for end := time.Now().Add(2 * time.Minute); !all(); time.Sleep(50 * time.Millisecond) { // what was unclear waits for its grace
-		if time.Now().After(end) {
-			t.Fatal("not all is archived")
-		}
-	}
+	kit.Await(t, "all to be archived, what was unclear after its grace", all)
 	s.ask(checks, address)
 	s.renewsPortPassword(checks, p, address)
 	if out, code := s.vaultd("backup", filepath.Join(s.dir, "copy.db")); code != exitDone {
@@ -289,9 +282,8 @@ func watchCanaries(t *testing.T, oauth bool) {
 	}
 	kit.Must(t, p.Process.Signal(syscall.SIGQUIT))
 	p.end(t, 40*time.Second)
-	if dump := p.out.String(); !strings.Contains(dump, "goroutine ") {
-		t.Error("no dump to look at")
-	}
+	dump := p.out.String()
+	kit.Check(t, strings.Contains(dump, "goroutine "), "no dump to look at")
 	checks.nothing("the daemon's log and its dump", []byte(p.out.String()))
 	checks.tree(s)
 	checks.journal(s)
@@ -337,15 +329,13 @@ func (s *site) renewsPortPassword(c *canaryCheck, p *process, address string) {
 		s.t.Error("the old password before the reload:", old)
 	}
 	p.hup(s.t)
-	waitFor(s.t, "the new password is taken", func() bool { return s.asks(address, next) == http.StatusOK })
+	kit.Await(s.t, "the new password is taken", func() bool { return s.asks(address, next) == http.StatusOK })
 	if old, none := s.asks(address, canaryPort), s.asks(address, ""); old != http.StatusUnauthorized || none != http.StatusUnauthorized {
 		s.t.Error("the old password, and none:", old, none)
 	}
-	r, err := http.NewRequest(http.MethodGet, "http://"+address+"/", nil)
-	kit.Must(s.t, err)
+	r := kit.Value(http.NewRequest(http.MethodGet, "http://"+address+"/", nil))(s.t)
 	r.AddCookie(session)
-	res, err := http.DefaultTransport.RoundTrip(r)
-	kit.Must(s.t, err)
+	res := kit.Value(http.DefaultTransport.RoundTrip(r))(s.t)
 	res.Body.Close()
 	if res.StatusCode != http.StatusSeeOther {
 		s.t.Error("a session of the old password:", res.Status)
@@ -366,22 +356,17 @@ func (s *site) signsIn(c *canaryCheck, address string) (session *http.Cookie) {
 		res.Header.Del("Set-Cookie")
 		c.nothing("/login", []byte(fmt.Sprint(res.Status, res.Header)))
 	}
-	if session == nil {
-		s.t.Fatal("nobody could sign in")
-	}
+	kit.Need(s.t, session != nil, "nobody could sign in")
 	for _, path := range []string{"/", "/search?q=Rechnung", "/report"} {
-		r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
-		kit.Must(s.t, err)
+		r := kit.Value(http.NewRequest(http.MethodGet, "http://"+address+path, nil))(s.t)
 		r.AddCookie(session)
-		res, err := client.Do(r)
-		kit.Must(s.t, err)
+		res := kit.Value(client.Do(r))(s.t)
 		w := new(bytes.Buffer)
 		res.Header.Write(w)
 		w.ReadFrom(res.Body)
 		res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			s.t.Errorf("path = %v, res.Status = %v, want res.StatusCode = http.StatusOK", path, res.Status)
-		}
+		kit.Check(s.t, res.StatusCode == http.StatusOK,
+			"path = %v, res.Status = %v, want res.StatusCode = http.StatusOK", path, res.Status)
 		c.allowing(path, w.Bytes(), aSidecar)
 	}
 	return session
@@ -393,14 +378,12 @@ func (s *site) ask(c *canaryCheck, address string) {
 	s.signsIn(c, address)
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/nothing"} {
 		for _, password := range []string{"", canaryPort} {
-			r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
-			kit.Must(s.t, err)
+			r := kit.Value(http.NewRequest(http.MethodGet, "http://"+address+path, nil))(s.t)
 			if password != "" {
 				r.SetBasicAuth("prometheus", password)
 			}
 			w := new(bytes.Buffer)
-			res, err := http.DefaultClient.Do(r)
-			kit.Must(s.t, err)
+			res := kit.Value(http.DefaultClient.Do(r))(s.t)
 			res.Header.Write(w)
 			w.ReadFrom(res.Body)
 			res.Body.Close()
@@ -449,13 +432,10 @@ func (c *canaryCheck) process(pid int) {
 	c.t.Helper()
 	for _, name := range []string{"cmdline", "environ", "status", "stat", "limits", "maps"} {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
-		if err != nil {
-			c.t.Error(err)
-		}
+		kit.Want(c.t, "the error", err, nil)
 		c.nothing(name, b)
-		if name == "limits" && !regexp.MustCompile(`Max core file size\s+0\s+0\s`).Match(b) {
-			c.t.Errorf("a core may be written:\n%s", b)
-		}
+		kit.Check(c.t, name != "limits" || regexp.MustCompile(`Max core file size\s+0\s+0\s`).Match(b),
+			"a core may be written:\n%s", b)
 	}
 }
 
@@ -487,9 +467,8 @@ func (c *canaryCheck) tree(s *site) {
 		if err != nil || relErr != nil {
 			return err
 		}
-		if found := c.cage.out([]byte(rel)); found != nil {
-			c.t.Errorf("the name %s: %s", rel, found)
-		}
+		found := c.cage.out([]byte(rel))
+		kit.Check(c.t, found == nil, "the name %s: %s", rel, found)
 		if !d.Type().IsRegular() {
 			return nil
 		}
@@ -510,31 +489,23 @@ func (c *canaryCheck) tree(s *site) {
 		c.allowing(rel, b, allowed...)
 		return nil
 	})
-	if err != nil {
-		c.t.Error(err)
-	}
+	kit.Want(c.t, "the error", err, nil)
 }
 
 // journal looks at every line of the journal, and that a spent ticket has no address.
 func (c *canaryCheck) journal(s *site) {
 	c.t.Helper()
-	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state"), Location: time.UTC})
-	kit.Must(c.t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state"), Location: time.UTC}))(c.t)
 	defer l.Close()
-	if err := l.Lines(1, func(n uint64, line []byte) error {
+	kit.Want(c.t, "the error of Lines", l.Lines(1, func(n uint64, line []byte) error {
 		c.nothing(fmt.Sprint("journal line ", n), line)
 		return nil
-	}); err != nil {
-		c.t.Error(err)
-	}
-	if err := l.EntriesNewestFirst(func(e ledger.Entry) error {
+	}), nil)
+	kit.Want(c.t, "the error of EntriesNewestFirst", l.EntriesNewestFirst(func(e ledger.Entry) error {
 		for _, r := range e.Registrations {
-			if r.Ticket.URL != "" && e.State != ledger.Registered && e.State != ledger.Sending {
-				c.t.Errorf("%s is %s and keeps an upload address", e.Folder, e.State)
-			}
+			kit.Check(c.t, r.Ticket.URL == "" || e.State == ledger.Registered || e.State == ledger.Sending,
+				"%s is %s and keeps an upload address", e.Folder, e.State)
 		}
 		return nil
-	}); err != nil {
-		c.t.Error(err)
-	}
+	}), nil)
 }

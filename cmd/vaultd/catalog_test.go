@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"context"
 	"database/sql"
 	"log/slog"
@@ -14,6 +12,7 @@ import (
 
 	"vaultd/internal/catalog"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // People find what was archived while vaultd runs, while it is stopped, and after it was killed, with the same answer. A command that
@@ -32,17 +31,14 @@ func TestCatalog_I27_RunningStoppedAndKilled(t *testing.T) {
 				t.Errorf("%s: find %v: exit %d: %s", when, words, code, out)
 			}
 		}
-		if out, code := s.vaultd("list", "--state", "archived,rejected", "--since", "1h", "--limit", "0"); code != 0 || strings.Count(out, "Rechnung") < 20 {
-			t.Errorf("%s: list: exit %d: %s", when, code, out)
-		}
-		if out, code := s.vaultd("show", "rechnung 0007"); code != 0 || !strings.Contains(out, "Rechnung 0007") {
-			t.Errorf("%s: show: exit %d: %s", when, code, out)
-		}
+		out, code := s.vaultd("list", "--state", "archived,rejected", "--since", "1h", "--limit", "0")
+		kit.Check(t, code == 0 && strings.Count(out, "Rechnung") >= 20, "%s: list: exit %d: %s", when, code, out)
+		kit.Holds(t, when+": show: exit", s.must(0, "show", "rechnung 0007"), "Rechnung 0007")
 		if after := s.stateFiles(); !slices.Equal(before, after) {
 			t.Errorf("%s: the state directory holds %v, before the commands %v", when, after, before)
 		}
 	}
-	waitFor(t, "all documents in the archive", func() bool {
+	kit.Await(t, "all documents in the archive", func() bool {
 		out, _ := s.vaultd("list", "--state", "archived", "--limit", "0")
 		return strings.Count(out, "Rechnung") >= 20
 	})
@@ -56,30 +52,25 @@ func TestCatalog_I27_RunningStoppedAndKilled(t *testing.T) {
 	}
 	ask("stopped")
 	p = s.spawn("run")
-	waitFor(t, "the socket", func() bool {
+	kit.Await(t, "the socket", func() bool {
 		_, code := s.vaultd("status")
 		return code != exitTemporary && strings.Contains(p.out.String(), "vaultd started")
 	})
 	s.drop("acme", "Rechnung 9999", map[string][]byte{"scan.bin": []byte("x")}, map[string]any{"documentType": "Invoice", "documentId": "R-9999", "documentDate": "2026-10-31"})
-	waitFor(t, "the new folder", func() bool { out, _ := s.vaultd("find", "R-9999"); return strings.Contains(out, "archived 20") })
+	kit.Await(t, "the new folder", func() bool { out, _ := s.vaultd("find", "R-9999"); return strings.Contains(out, "archived 20") })
 	p.kill(t)
 	ask("killed")
-	if out, code := s.vaultd("find", "9999"); code != 0 || !strings.Contains(out, "Rechnung 9999") {
-		t.Errorf("killed: exit %d: %s", code, out)
-	}
+	kit.Holds(t, "killed: exit", s.must(0, "find", "9999"), "Rechnung 9999")
 	p = s.start("run")
-	waitFor(t, "the catalog after the kill", func() bool { out, _ := s.vaultd("doctor"); return strings.Contains(out, "OK    catalog") })
+	kit.Await(t, "the catalog after the kill", func() bool { out, _ := s.vaultd("doctor"); return strings.Contains(out, "OK    catalog") })
 	ask("after the kill")
-	if log := p.out.String(); strings.Contains(log, "the catalog is made anew") {
-		t.Errorf("a kill costs the catalog:\n%s", log)
-	}
+	kit.Lacks(t, "a kill costs the catalog", p.out.String(), "the catalog is made anew")
 }
 
 // stateFiles lists what lies in the state directory.
 func (s *site) stateFiles() (names []string) {
 	s.t.Helper()
-	es, err := os.ReadDir(filepath.Join(s.dir, "state"))
-	kit.Must(s.t, err)
+	es := kit.Value(os.ReadDir(filepath.Join(s.dir, "state")))(s.t)
 	for _, e := range es {
 		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), "catalog.db") && info.Mode() != 0o600 {
 			s.t.Errorf("%s is %v", e.Name(), info.Mode())
@@ -100,25 +91,19 @@ func TestCatalog_I32_CountsAgainstTheBalance(t *testing.T) {
 	ask := func() (verify, object, page, audit string) {
 		t.Helper()
 		verify, errs, code := s.say("verify", "--whole")
-		if code != exitDone {
-			t.Errorf("verify: exit %d: %s", code, errs)
-		}
+		kit.Check(t, code == exitDone, "verify: exit %d: %s", code, errs)
 		object, _, _ = s.say("verify", "--whole", "--json")
 		page, audit, code = s.audit("--json", "--whole")
-		if code != exitDifferences || !strings.Contains(audit, "NOT COMPLETE") {
-			t.Errorf("audit: exit %d: %s", code, audit)
-		}
+		kit.Check(t, code == exitDifferences && strings.Contains(audit, "NOT COMPLETE"),
+			"audit: exit %d: %s", code, audit)
 		return verify, object, page, audit
 	}
 	verify, object, page, audit := ask()
 	if strings.Contains(verify, "CATALOG") || !strings.Contains(object, `"catalogDiffers":"","catalogNotCompared":""`) || strings.Contains(audit, "catalog") {
 		t.Errorf("nothing differs:\n%s\n%s\n%s", verify, object, audit)
 	}
-	db, err := sql.Open("sqlite", filepath.Join(s.cfg.StateDir, catalog.FileName))
-	kit.Must(t, err)
-	if _, err := db.Exec("DELETE FROM document WHERE id = 2"); err != nil {
-		t.Fatal(err)
-	}
+	db := kit.Value(sql.Open("sqlite", filepath.Join(s.cfg.StateDir, catalog.FileName)))(t)
+	kit.Value(db.Exec("DELETE FROM document WHERE id = 2"))(t)
 	kit.Must(t, db.Close())
 	const differs = "its rows (seen 3 = archived 1 + delivered 0 + rejected 0 + quarantined 1 + duplicate 0 + open 1  agrees) are not those of the ledger (seen 4 = "
 	verify, object, same, audit := ask()
@@ -126,9 +111,8 @@ func TestCatalog_I32_CountsAgainstTheBalance(t *testing.T) {
 		!strings.Contains(verify, "RESULT    nothing differs") || !strings.Contains(object, `"catalogDiffers":"`+differs) {
 		t.Errorf("verify:\n%s\n%s", verify, object)
 	}
-	if !strings.Contains(audit, "the catalog does not count as the ledger does: "+differs) || same != page {
-		t.Errorf("audit, page the same: %v\n%s", same == page, audit)
-	}
+	kit.Check(t, strings.Contains(audit, "the catalog does not count as the ledger does: "+differs) && same == page,
+		"audit, page the same: %v\n%s", same == page, audit)
 	kit.Must(t, os.Remove(filepath.Join(s.cfg.StateDir, catalog.FileName)))
 	if verify, _, _, audit = ask(); !strings.Contains(verify, "CATALOG   its counts were not compared: the catalog is not complete: there is none; vaultd makes it when it starts\n") || strings.Contains(audit, "catalog") {
 		t.Errorf("there is none:\n%s\n%s", verify, audit)
@@ -142,7 +126,7 @@ func (s *shelf) makeCatalog() {
 	ctx, stop := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
-	waitFor(s.t, "the catalog", func() bool { return c.Status().Describe() == "" })
+	kit.Await(s.t, "the catalog", func() bool { return c.Status().Describe() == "" })
 	stop()
 	<-done
 }

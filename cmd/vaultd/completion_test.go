@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"errors"
 	"fmt"
 	"io"
@@ -21,15 +19,14 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // suggested returns what a shell is offered behind the words of a command line.
 func (s *shelf) suggested(words ...string) (all []string) {
 	s.t.Helper()
 	out, errs, code := s.say(append([]string{"__completeNoDesc"}, words...)...)
-	if code != exitDone {
-		s.t.Errorf("%q: exit %d: %s", words, code, errs)
-	}
+	kit.Check(s.t, code == exitDone, "%q: exit %d: %s", words, code, errs)
 	for line := range strings.Lines(out) {
 		if line = strings.TrimSuffix(line, "\n"); !strings.HasPrefix(line, ":") {
 			all = append(all, line)
@@ -67,14 +64,11 @@ func TestSuggest_WhatTheCommandCanTake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := s.suggested(append(strings.Fields(row.what), row.typed)...)
 			if name == "Key" {
-				if len(got) == 0 || !strings.HasPrefix(got[0], row.typed) {
-					t.Errorf("%q, want len(got) other than 0, got[0] that begins with %q", got, row.typed)
-				}
+				kit.Check(t, len(got) != 0 && strings.HasPrefix(got[0], row.typed),
+					"%q, want len(got) other than 0, got[0] that begins with %q", got, row.typed)
 				return
 			}
-			if strings.Join(got, "|") != row.want {
-				t.Errorf("%s %q: %q, want %q", row.what, row.typed, got, row.want)
-			}
+			kit.Want(t, fmt.Sprintf("%s %q: %q", row.what, row.typed, got), strings.Join(got, "|"), row.want)
 		})
 	}
 }
@@ -95,9 +89,7 @@ func TestSuggest_SameNameAndMany(t *testing.T) {
 		s.tell(fmt.Sprint("F", i), noon.Add(time.Hour+time.Duration(i)*time.Second), nil)
 	}
 	got := s.suggested("show", "")
-	if len(got) != 50 || got[0] != "F54" {
-		t.Errorf(`%d: %q, want len(got) = 50, got[0] = "F54"`, len(got), got)
-	}
+	kit.Check(t, len(got) == 50 && got[0] == "F54", `%d: %q, want len(got) = 50, got[0] = "F54"`, len(got), got)
 }
 
 // What was typed leads to a folder by the catalog, whatever the newer ones are like; the ledger is walked where that leads to nothing.
@@ -116,19 +108,14 @@ func TestSuggest_ByTheCatalog(t *testing.T) {
 		return slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return line == "" || strings.HasPrefix(line, ":") })
 	}
 	for typed, want := range map[string]int{"": 21, " ": 0, key[:4]: 21, "rechnung": 0, "R": 1} {
-		if got := suggested(typed); len(got) != want {
-			t.Errorf("%q: %q, want %d", typed, got, want)
-		}
+		kit.Len(t, fmt.Sprintf("%q", typed), suggested(typed), want)
 	}
 	spoil(t, filepath.Join(s.cfg.StateDir, "ledger.db"), "Beleg 19") // a walk ends here
 	for typed, want := range map[string]string{"Rechnung 08": "Rechnung 0815 Müller", "Rechnung 0815 Mü": "Rechnung 0815 Müller", key[:8]: key} {
-		if got := suggested(typed); len(got) != 1 || got[0] != want {
-			t.Errorf("%q: %q, want %q", typed, got, want)
-		}
+		got := suggested(typed)
+		kit.Check(t, len(got) == 1 && got[0] == want, "%q: %q, want %q", typed, got, want)
 	}
-	if got := suggested("rechnung"); len(got) != 0 {
-		t.Errorf("a walk over a damaged entry gives %q", got)
-	}
+	kit.Len(t, "a walk over a damaged entry gives", suggested("rechnung"), 0)
 }
 
 // Where no daemon runs the ledger is looked at and not changed, and whatever is missing or broken suggests nothing, in
@@ -138,9 +125,7 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 	path := writeConfig(t, smallConfig+"state_dir: "+s.cfg.StateDir+"\n")
 	ask := func() (string, string) {
 		out, errs, code := runHere("__completeNoDesc", "--config", path, "show", "M")
-		if code != exitDone {
-			t.Errorf("exit %d: %s", code, errs)
-		}
+		kit.Check(t, code == exitDone, "exit %d: %s", code, errs)
 		return out, strings.ReplaceAll(errs, "Completion ended with directive: ShellCompDirectiveNoFileComp, ShellCompDirectiveKeepOrder\n", "")
 	}
 	const nothing = ":36\n"
@@ -153,9 +138,7 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 	if out, errs := ask(); out != "Müller 4711\n"+nothing || errs != "" {
 		t.Errorf("at rest: %q %q", out, errs)
 	}
-	if after := dated(t, name); after != before {
-		t.Errorf("the ledger was changed: %s, before %s", after, before)
-	}
+	kit.Want(t, "the ledger was changed", dated(t, name), before)
 	kit.Must(t, os.WriteFile(name, []byte("no ledger"), 0o600))
 	if out, errs := ask(); out != nothing || errs != "" {
 		t.Errorf("damaged: %q %q", out, errs)
@@ -167,23 +150,20 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a ledger was made:", err)
 	}
-	if err := boltledger.ReadWhileStopped(s.cfg.StateDir, func(*boltledger.StoppedLedger) error { return nil }); !errors.Is(err, ledger.ErrMissing) {
-		t.Errorf("err = %v, want error ledger.ErrMissing", err)
-	}
+	err := boltledger.ReadWhileStopped(s.cfg.StateDir, func(*boltledger.StoppedLedger) error { return nil })
+	kit.Check(t, errors.Is(err, ledger.ErrMissing), "err = %v, want error ledger.ErrMissing", err)
 }
 
 func dated(t *testing.T, name string) string {
 	t.Helper()
-	info, err := os.Stat(name)
-	kit.Must(t, err)
+	info := kit.Value(os.Stat(name))(t)
 	return fmt.Sprint(info.Size(), info.ModTime(), info.Mode())
 }
 
 // A daemon that does not answer keeps nobody from typing on.
 func TestSuggest_DaemonThatHangs(t *testing.T) {
 	dir := t.TempDir()
-	l, err := net.Listen("unix", filepath.Join(dir, "vaultd.sock"))
-	kit.Must(t, err)
+	l := kit.Value(net.Listen("unix", filepath.Join(dir, "vaultd.sock")))(t)
 	defer l.Close()
 	began := time.Now()
 	out, errs, code := runHere("__completeNoDesc", "--config", writeConfig(t, smallConfig+"state_dir: "+dir+"\n"), "show", "")
@@ -205,7 +185,7 @@ func TestSuggest_InBash(t *testing.T) {
 		s.drop("acme", folder, map[string][]byte{"scan.bin": []byte(folder)}, map[string]any{"documentType": "Invoice", "documentId": fmt.Sprint(i), "documentDate": "2026-10-31"})
 	}
 	s.begin()
-	waitFor(t, "all to be taken", func() bool { return s.status().Balance.Seen == 6 })
+	kit.Await(t, "all to be taken", func() bool { return s.status().Balance.Seen == 6 })
 	sh := startShell(t, s)
 	for _, row := range [][2]string{
 		{`Mü` + "\t" + `2`, "Müller 4712"},
@@ -225,9 +205,7 @@ func TestSuggest_InBash(t *testing.T) {
 		}
 		kit.Holds(t, fmt.Sprintf("%q", row[0]), out, "\n"+row[1]+"\nState ")
 	}
-	if out := sh.run(t, "vaultd list --drop=ac\t --state pack\t\b\b --limit 1"); !strings.Contains(out, "--drop=acme") {
-		t.Errorf("a flag's value: %s", out)
-	}
+	kit.Holds(t, "a flag's value", sh.run(t, "vaultd list --drop=ac\t --state pack\t\b\b --limit 1"), "--drop=acme")
 }
 
 // shell is an interactive bash on a terminal of its own.
@@ -249,8 +227,7 @@ func startShell(t *testing.T, s *site) *shell {
 		err = unix.IoctlSetWinsize(int(term.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: 400})
 	}
 	kit.Must(t, err)
-	tty, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	kit.Must(t, err)
+	tty := kit.Value(os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	cmd := exec.Command("bash", "--noprofile", "--norc", "-i")
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=dumb", "PS1=", "INPUTRC=/dev/null", "HISTFILE=", "PATH="+filepath.Dir(realProgram(t))+":"+os.Getenv("PATH"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = tty, tty, tty, s.dir
@@ -285,9 +262,7 @@ func (sh *shell) run(t *testing.T, line string) string {
 	t.Helper()
 	sh.n++
 	line = strings.Replace(line, "vaultd ", "vaultd --config config.yaml ", 1)
-	if _, err := io.WriteString(sh.term, line+"\necho end$((0)).$(("+fmt.Sprint(sh.n)+"))\n"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(io.WriteString(sh.term, line+"\necho end$((0)).$(("+fmt.Sprint(sh.n)+"))\n"))(t)
 	var out strings.Builder
 	patience := time.After(30 * time.Second)
 	for !strings.Contains(out.String(), fmt.Sprintf("end0.%d\r", sh.n)) {

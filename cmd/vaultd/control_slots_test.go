@@ -3,10 +3,7 @@
 package main
 
 import (
-	"vaultd/internal/test/kit"
-
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // asPeer lets the test say who connects next: whatever it put in last.
@@ -125,8 +124,7 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 // stick connects and says something, and then nothing more.
 func stick(t *testing.T, path, said string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("unix", path)
-	kit.Must(t, err)
+	conn := kit.Value(net.Dial("unix", path))(t)
 	t.Cleanup(func() { conn.Close() })
 	io.WriteString(conn, said)
 	return conn
@@ -158,9 +156,8 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 		return errs, code
 	}
 	errs, code := list()
-	if code != exitTemporary || !strings.Contains(errs, "another report that compares with a list") {
-		t.Errorf("a second list: exit %d, %s", code, errs)
-	}
+	kit.Check(t, code == exitTemporary && strings.Contains(errs, "another report that compares with a list"),
+		"a second list: exit %d, %s", code, errs)
 	if _, errs, code := framesAt(t, path, `{"args":["audit"]}`+"\n"); code != exitDone {
 		t.Errorf("a report without a list: exit %d, %s", code, errs)
 	}
@@ -171,9 +168,7 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 	who.set(peer{uid: 1001, groups: []uint32{2000}})
 	select {
 	case err := <-got:
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("the slow one: %v", err)
-		}
+		kit.Fails(t, "the slow one", err, os.ErrDeadlineExceeded)
 	case <-time.After(30 * time.Second):
 		t.Fatal("the slow one keeps its slot")
 	}
@@ -184,17 +179,13 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 	for code == exitTemporary && t.Context().Err() == nil { // the slot is given back after the answer
 		errs, code = list()
 	}
-	if code != exitDone {
-		t.Errorf("a list after it: exit %d, %s", code, errs)
-	}
+	kit.Check(t, code == exitDone, "a list after it: exit %d, %s", code, errs)
 }
 
 // Whatever arrives on the socket is answered with words, soon, and never runs.
 func TestControl_I21_HostileRequests(t *testing.T) {
 	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, req controlRequest, _ io.Reader, _, _ io.Writer) int {
-		if req.Args[0] != "list" {
-			t.Errorf("ran %q", req.Args)
-		}
+		kit.Want(t, "ran", req.Args[0], "list")
 		return exitDone
 	}})
 	for name, said := range map[string]string{

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,8 +23,7 @@ import (
 // shortDir is a directory whose path leaves room for a socket's name.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "vd")
-	kit.Must(t, err)
+	dir := kit.Value(os.MkdirTemp("", "vd"))(t)
 	t.Cleanup(func() {
 		for _, name := range []string{"spool", "ledger.db", "ledger.head", "vaultd.lock", "vaultd.sock", "config.yaml", "."} {
 			os.Remove(filepath.Join(dir, name))
@@ -57,22 +55,20 @@ func serveUntilTheEnd(t *testing.T, serve func(context.Context) error, path stri
 		}
 	}
 	t.Cleanup(stop)
-	for range 500 {
-		if conn, err := net.Dial("unix", path); err == nil {
+	kit.Await(t, "the socket", func() bool {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
 			conn.Close()
-			return stop
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("nobody listens")
+		return err == nil
+	})
 	return stop
 }
 
 // framesAt asks on a socket by hand.
 func framesAt(t *testing.T, path, request string) (stdout, stderr string, code int) {
 	t.Helper()
-	conn, err := net.Dial("unix", path)
-	kit.Must(t, err)
+	conn := kit.Value(net.Dial("unix", path))(t)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	io.WriteString(conn, request)
@@ -130,14 +126,12 @@ func TestControl_I27_OthersAreRefused(t *testing.T) {
 			})
 			_, errs, code := framesAt(t, path, `{"args":["list"],"uid":0}`+"\n")
 			if row.ok {
-				if p := <-ran; code != exitDone || p.uid != row.who.uid {
-					t.Errorf("exit %d, uid %d", code, p.uid)
-				}
+				p := <-ran
+				kit.Check(t, code == exitDone && p.uid == row.who.uid, "exit %d, uid %d", code, p.uid)
 				return
 			}
-			if code != exitRights || !strings.Contains(errs, "may not give commands") || len(ran) > 0 {
-				t.Errorf("exit %d: %s", code, errs)
-			}
+			kit.Check(t, code == exitRights && strings.Contains(errs, "may not give commands") && len(ran) <= 0,
+				"exit %d: %s", code, errs)
 		})
 	}
 }
@@ -183,9 +177,7 @@ func TestControl_PeerAsTheKernelKnowsHim(t *testing.T) {
 	}
 	own, err := os.Getgroups()
 	for _, g := range own {
-		if err != nil || !slices.Contains(p.groups, uint32(g)) {
-			t.Errorf("group %d is not in %v, %v", g, p.groups, err)
-		}
+		kit.Check(t, err == nil && slices.Contains(p.groups, uint32(g)), "group %d is not in %v, %v", g, p.groups, err)
 	}
 }
 
@@ -229,8 +221,7 @@ func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 	}{"ClientGoesWhileItWaits": {wait, false}, "DaemonStopsWhileItWaits": {wait, true}, "ClientGoesInTheFlood": {flood, false}, "DaemonStopsInTheFlood": {flood, true}} {
 		t.Run(name, func(t *testing.T) {
 			path, stop := listen(t, row.s)
-			conn, err := net.Dial("unix", path)
-			kit.Must(t, err)
+			conn := kit.Value(net.Dial("unix", path))(t)
 			defer conn.Close()
 			io.WriteString(conn, `{"args":["list"]}`+"\n")
 			<-began
@@ -258,9 +249,7 @@ func TestControl_ClientStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
 	_, err := callControlWithInput(ctx, path, controlRequest{Args: []string{"list"}}, nil, io.Discard, io.Discard)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want %v", err, context.Canceled)
-	}
+	kit.Fails(t, "err", err, context.Canceled)
 }
 
 // A stop that comes while the command is still being sent ends it with the same words.
@@ -281,17 +270,14 @@ func TestControl_ClientStopsWhileItSends(t *testing.T) {
 		<-t.Context().Done()
 	}()
 	_, err = callControlWithInput(ctx, path, controlRequest{Args: []string{"report"}}, make([]byte, 8<<20), io.Discard, io.Discard)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want %v", err, context.Canceled)
-	}
+	kit.Fails(t, "err", err, context.Canceled)
 }
 
 func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
 	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, controlRequest, io.Reader, io.Writer, io.Writer) int { panic("oops") }})
 	for range 2 {
-		if _, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n"); code != exitInternal || !strings.Contains(errs, "internal error") {
-			t.Errorf("exit %d: %s", code, errs)
-		}
+		_, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n")
+		kit.Check(t, code == exitInternal && strings.Contains(errs, "internal error"), "exit %d: %s", code, errs)
 	}
 }
 
@@ -306,9 +292,8 @@ func TestControl_TooManyAtOnce(t *testing.T) {
 		go callControlWithInput(t.Context(), path, controlRequest{Args: []string{"list"}}, nil, io.Discard, io.Discard)
 		<-began
 	}
-	if _, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {
-		t.Errorf("exit %d: %s", code, errs)
-	}
+	_, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n")
+	kit.Check(t, code == exitTemporary, "exit %d: %s", code, errs)
 	close(release)
 }
 
@@ -326,17 +311,15 @@ func TestControl_Input(t *testing.T) {
 		input := bytes.Repeat([]byte("x\n"), size)
 		var out bytes.Buffer
 		code, err := callControlWithInput(t.Context(), path, controlRequest{Args: []string{"audit"}}, input, &out, io.Discard)
-		if want := fmt.Sprint(len(input), " ", archive.Sum(input), " <nil>"); err != nil || code != exitDone || out.String() != want {
-			t.Errorf("%d: exit %d, %v, %q", size, code, err, &out)
-		}
+		want := fmt.Sprint(len(input), " ", archive.Sum(input), " <nil>")
+		kit.Check(t, err == nil && code == exitDone && out.String() == want, "%d: exit %d, %v, %q", size, code, err, &out)
 		if code, err := callControlWithInput(t.Context(), path, controlRequest{Args: []string{"audit", "reads nothing"}}, input, &out, io.Discard); err != nil || code != exitPerson {
 			t.Errorf("%d, not read: exit %d, %v", size, code, err)
 		}
 	}
 	for _, request := range []string{`{"args":["list"],"input":3}`, `{"args":["audit"],"input":-1}`, `{"args":["audit"],"input":999999999999}`} {
-		if _, errs, code := framesAt(t, path, request+"\nabc"); code != exitUsage || !strings.Contains(errs, "no such input") {
-			t.Errorf("%s: exit %d, %s", request, code, errs)
-		}
+		_, errs, code := framesAt(t, path, request+"\nabc")
+		kit.Check(t, code == exitUsage && strings.Contains(errs, "no such input"), "%s: exit %d, %s", request, code, errs)
 	}
 }
 
@@ -346,9 +329,8 @@ func TestControl_RefusalArrivesBeforeTheInput(t *testing.T) {
 	for range 20 {
 		var errs bytes.Buffer
 		code, err := callControlWithInput(t.Context(), path, controlRequest{Args: []string{"list"}}, make([]byte, 8<<20), io.Discard, &errs)
-		if err != nil || code != exitUsage || !strings.Contains(errs.String(), "takes no such input") {
-			t.Fatalf("exit %d, %v, %s", code, err, &errs)
-		}
+		kit.Need(t, err == nil && code == exitUsage && strings.Contains(errs.String(), "takes no such input"),
+			"exit %d, %v, %s", code, err, &errs)
 	}
 }
 
@@ -360,12 +342,9 @@ func TestControl_InputThatBreaksOff(t *testing.T) {
 		got <- err
 		return exitDone
 	}})
-	conn, err := net.Dial("unix", path)
-	kit.Must(t, err)
+	conn := kit.Value(net.Dial("unix", path))(t)
 	defer conn.Close()
 	fmt.Fprint(conn, `{"args":["audit"],"input":9}`+"\n[1]\n")
 	kit.Must(t, conn.(*net.UnixConn).CloseWrite())
-	if err := <-got; !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("err = %v, want error io.ErrUnexpectedEOF", err)
-	}
+	kit.Fails(t, "err", <-got, io.ErrUnexpectedEOF)
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"cmp"
 	"embed"
@@ -14,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"vaultd/testdata"
-
 	program "vaultd/cmd/vaultd"
+	"vaultd/internal/test/kit"
+	"vaultd/testdata"
 )
 
 // The demo drops every sample there is, and each ends as it was made to end: a clerk's mistake, a repetition, a refusal of the archive and a
@@ -31,16 +29,14 @@ func TestDemo_EachSampleEndsAsItWasMadeTo(t *testing.T) {
 	kit.Lacks(t, "the demo's times", out.String(), " UTC")
 	sums, _, _ := runHere("--config", filepath.Join(dir, "config.yaml"), "books", "--from", "2026-10-01", "--to", "2026-10-31")
 	kit.Holds(t, "books", sums, "EUR")
-	if huge := regexp.MustCompile(`\d,\d{3},\d{3}`).FindString(sums); huge != "" {
-		t.Errorf("sum = %s, want one of an invoice:\n%s", huge, sums)
-	}
+	huge := regexp.MustCompile(`\d,\d{3},\d{3}`).FindString(sums)
+	kit.Check(t, huge == "", "sum = %s, want one of an invoice:\n%s", huge, sums)
 	states := map[string]string{}
 	listed, _, code := runHere("--config", filepath.Join(dir, "config.yaml"), "list", "--json")
 	for line := range strings.Lines(listed) {
 		var row struct{ Drop, Folder, State string }
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatalf("exit %d, %v: %s", code, err, line)
-		}
+		err := json.Unmarshal([]byte(line), &row)
+		kit.Need(t, err == nil, "exit %d, %v: %s", code, err, line)
 		states[row.Drop+"/"+row.Folder] = row.State
 	}
 	want := map[string]string{
@@ -49,13 +45,9 @@ func TestDemo_EachSampleEndsAsItWasMadeTo(t *testing.T) {
 	}
 	for files, pattern := range map[*embed.FS]string{&testdata.Drops: "*/*", &testdata.Network: "acme-out/*"} {
 		names, err := fs.Glob(files, pattern)
-		if err != nil || len(names) < 3 {
-			t.Fatalf("names = %v, err = %v, want no error, len(names) >= 3", names, err)
-		}
+		kit.Need(t, err == nil && len(names) >= 3, "names = %v, err = %v, want no error, len(names) >= 3", names, err)
 		for _, name := range names {
-			if got := states[name]; got != cmp.Or(want[name], "archived") {
-				t.Errorf("%s is %q, want %q", name, got, cmp.Or(want[name], "archived"))
-			}
+			kit.Want(t, name, states[name], cmp.Or(want[name], "archived"))
 		}
 	}
 	said := regexp.MustCompile(`[0-9.,]+ [kM]?B`).ReplaceAllString(out.String(), "SIZE")
@@ -71,10 +63,8 @@ func TestDemo_EachSampleEndsAsItWasMadeTo(t *testing.T) {
 // What the README shows of a sample is in testdata, letter by letter.
 func TestSamples_AsTheReadmeShowsThem(t *testing.T) {
 	const shown = "acme-in/Müller 4711"
-	readme, err := os.ReadFile("../../README.md")
-	kit.Must(t, err)
-	meta, err := testdata.Drops.ReadFile(shown + "/metadata.json")
-	kit.Must(t, err)
+	readme := kit.Value(os.ReadFile("../../README.md"))(t)
+	meta := kit.Value(testdata.Drops.ReadFile(shown + "/metadata.json"))(t)
 	indented := "    " + strings.ReplaceAll(strings.TrimSpace(string(meta)), "\n", "\n    ")
 	if text := string(readme); !strings.Contains(text, "testdata/"+shown) || !strings.Contains(text, indented) {
 		t.Errorf("the README does not show testdata/%s as it is:\n%s", shown, indented)

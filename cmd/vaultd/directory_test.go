@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bufio"
 	"encoding/json"
 	"maps"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // withNetwork writes the section of the network into the configuration of a site.
@@ -73,13 +72,10 @@ func TestDirectory_ValidToday(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(rows)) {
 			row := rows[name]
 			out, code := s.vaultd(append([]string{"directory"}, row.args...)...)
-			if code != row.code || !strings.HasPrefix(out, row.words[0]) {
-				t.Errorf("%s %s: exit %d: %s", where, name, code, out)
-			}
+			kit.Check(t, code == row.code && strings.HasPrefix(out, row.words[0]),
+				"%s %s: exit %d: %s", where, name, code, out)
 			for _, word := range row.words {
-				if !strings.Contains(out, word) {
-					t.Errorf("%s %s does not say %q: %s", where, name, word, out)
-				}
+				kit.Check(t, strings.Contains(out, word), "%s %s does not say %q: %s", where, name, word, out)
 			}
 		}
 	}
@@ -104,18 +100,16 @@ func TestDirectory_JSON(t *testing.T) {
 	var lines []directoryLine
 	for text := range strings.Lines(out) {
 		var l directoryLine
-		if err := json.Unmarshal([]byte(text), &l); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		err := json.Unmarshal([]byte(text), &l)
+		kit.Need(t, err == nil, "%v: %s", err, out)
 		lines = append(lines, l)
 	}
 	if code != exitDone || len(lines) != 2 || !lines[0].ValidToday || lines[1].ValidToday || !lines[1].Asked || *lines[0].Company != "Otto SARL" || *lines[1].Facility != "Otto Lyon" ||
 		lines[0].SIRET != nil || lines[0].EffectiveEnd != nil || *lines[1].EffectiveEnd != dayFromNow(-3) || *lines[0].Routing != "R-0001" || !strings.Contains(string(lines[1].Line), `"address"`) {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if out, code := s.vaultd("directory", carl, "--json"); code != exitDifferences || out != "" {
-		t.Errorf("none: exit %d: %s", code, out)
-	}
+	out, code = s.vaultd("directory", carl, "--json")
+	kit.Check(t, code == exitDifferences && out == "", "none: exit %d: %s", code, out)
 }
 
 // What is no number is never asked for, and the message says what is wrong with it.
@@ -133,9 +127,8 @@ func TestDirectory_NoNumber(t *testing.T) {
 		otto + " --addressing 1234": "unknown flag",
 	} {
 		out, code := s.vaultd(append([]string{"directory"}, strings.Fields(args)...)...)
-		if code != exitUsage || !strings.Contains(out, want) || strings.Contains(out, "\x1b") {
-			t.Errorf("%q: exit %d: %s", args, code, out)
-		}
+		kit.Check(t, code == exitUsage && strings.Contains(out, want) && !strings.Contains(out, "\x1b"),
+			"%q: exit %d: %s", args, code, out)
 	}
 }
 
@@ -169,13 +162,9 @@ func TestDirectory_Failures(t *testing.T) {
 		})
 	}
 	s := newSite(t, "http://127.0.0.1:1", fast)
-	if out, code := s.vaultd("directory", otto); code != exitConfig || !strings.Contains(out, "add a section network") {
-		t.Errorf("without a network: exit %d: %s", code, out)
-	}
+	kit.Holds(t, "without a network: exit", s.must(exitConfig, "directory", otto), "add a section network")
 	s.withNetwork("http://127.0.0.1:1")
-	if out, code := s.vaultd("directory", otto); code != exitUnavailable || !strings.Contains(out, "connection refused") || !strings.Contains(out, "hint: ") {
-		t.Errorf("unreachable: exit %d: %s", code, out)
-	}
+	kit.Holds(t, "unreachable: exit", s.must(exitUnavailable, "directory", otto), "connection refused", "hint: ")
 }
 
 // serveDirectory answers each call with one body.
@@ -217,9 +206,8 @@ func TestDirectory_HostileLines(t *testing.T) {
 				if code != row.code || strings.ContainsAny(out, "\x1b\a\u202e") || flag != "--json" && !strings.Contains(out, row.word) {
 					t.Errorf("%s: exit %d: %s", flag, code, out)
 				}
-				if strings.Count(out, "\n") > 12 || flag != "--json" && len(out) > 4000 {
-					t.Errorf("%s: a hostile line makes the answer long: %s", flag, out)
-				}
+				kit.Check(t, strings.Count(out, "\n") <= 12 && (flag == "--json" || len(out) <= 4000),
+					"%s: a hostile line makes the answer long: %s", flag, out)
 			}
 		})
 	}
@@ -230,10 +218,8 @@ func TestDirectory_DayInFrance(t *testing.T) {
 	s := newShelf(t)
 	s.edit("drops:", "network: {base_url: "+serveDirectory(t, `[{"siren":"`+otto+`","dateTo":"2026-11-24"}]`)+", auth: {method: basic, username: u, secret_file: "+secretFile(t, "demo\n", 0o600)+"}}\ndrops:")
 	for at, want := range map[string]int{"2026-11-24T22:59:59Z": exitDone, "2026-11-24T23:00:00Z": exitDifferences} {
-		now, err := time.Parse(time.RFC3339, at)
-		kit.Must(t, err)
-		if out, errs, code := s.sayAt(now, "directory", otto); code != want {
-			t.Errorf("%s: exit %d, want %d: %s%s", at, code, want, out, errs)
-		}
+		now := kit.Value(time.Parse(time.RFC3339, at))(t)
+		out, errs, code := s.sayAt(now, "directory", otto)
+		kit.Check(t, code == want, "%s: exit %d, want %d: %s%s", at, code, want, out, errs)
 	}
 }

@@ -31,9 +31,8 @@ func apart(t *testing.T) bool {
 // small is a file system in memory with little room.
 func small(t *testing.T, dir, options string) {
 	t.Helper()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
-		t.Fatalf("mount a file system with %s: %v", options, err)
-	}
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, options)
+	kit.Need(t, err == nil, "mount a file system with %s: %v", options, err)
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 }
 
@@ -42,8 +41,7 @@ func small(t *testing.T, dir, options string) {
 func hog(t *testing.T, dir string) (stop func()) {
 	t.Helper()
 	path := filepath.Join(dir, "hog")
-	f, err := os.Create(path)
-	kit.Must(t, err)
+	f := kit.Value(os.Create(path))(t)
 	fill := func() {
 		for block := make([]byte, 1<<16); len(block) > 0; {
 			if _, err := f.Write(block); err != nil {
@@ -52,9 +50,8 @@ func hog(t *testing.T, dir string) (stop func()) {
 		}
 	}
 	fill()
-	if left := freeBytes(dir); left != 0 {
-		t.Fatalf("%d bytes are left", left)
-	}
+	left := freeBytes(dir)
+	kit.Need(t, left == 0, "%d bytes are left", left)
 	enough, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -99,18 +96,16 @@ func (s *site) onSmallState(options string) {
 	}
 	kit.Must(s.t, err)
 	small(s.t, filepath.Join(s.dir, "state"), options)
-	if out, code := s.vaultd("init"); code != 0 {
-		s.t.Fatalf("init: exit %d: %s", code, out)
-	}
+	out, code := s.vaultd("init")
+	kit.Need(s.t, code == 0, "init: exit %d: %s", code, out)
 }
 
 // status is what a running daemon says of itself.
 func (s *site) status() (st present.StatusSummary) {
 	s.t.Helper()
 	out, _ := s.vaultd("status", "--json")
-	if err := json.Unmarshal([]byte(out), &st); err != nil {
-		s.t.Fatalf("status: %v: %s", err, out)
-	}
+	err := json.Unmarshal([]byte(out), &st)
+	kit.Need(s.t, err == nil, "status: %v: %s", err, out)
 	return st
 }
 
@@ -127,7 +122,7 @@ func (s *site) page(drop, words string) {
 			s.t.Logf("%s", text)
 		}
 	}()
-	waitFor(s.t, fmt.Sprintf("%q in _STATUS.txt", words), func() bool {
+	kit.Await(s.t, fmt.Sprintf("%q in _STATUS.txt", words), func() bool {
 		text, _ = os.ReadFile(filepath.Join(s.dir, drop, "_STATUS.txt")) // it may not be there yet
 		return strings.Contains(string(text), words)
 	})
@@ -146,12 +141,9 @@ func (s *site) add(drop, prefix string, n int) {
 // ends stops the daemon and holds what it left against what was dropped.
 func (s *site) ends(p *process, emu *emulator.Server, n int) {
 	s.t.Helper()
-	if code := p.stop(s.t); code != 0 {
-		s.t.Errorf("exit %d", code)
-	}
-	if out, code := s.vaultd("verify", "--whole"); code != 0 {
-		s.t.Errorf("verify: exit %d\n%s", code, out)
-	}
+	kit.Want(s.t, "exit", p.stop(s.t), 0)
+	out, code := s.vaultd("verify", "--whole")
+	kit.Check(s.t, code == 0, "verify: exit %d\n%s", code, out)
 	onceEach(s.t, emu, n)
 	st := s.status().Balance
 	if st.States["archived"] != uint64(n) || st.Seen != uint64(n) {
@@ -171,11 +163,11 @@ func TestDisk_I24_StateDiskFillsToTheLastByte(t *testing.T) {
 	s.onSmallState("size=24m")
 	p := s.begin()
 	s.add("acme", "early", 40)
-	waitFor(t, "all to be with the service", s.inState("uploaded", 40))
+	kit.Await(t, "all to be with the service", s.inState("uploaded", 40))
 	give := hog(t, filepath.Join(s.dir, "state"))
 	s.add("acme", "late", 3)
 	s.add("beta", "late", 2)
-	waitFor(t, "the outcomes on the full disk", s.inState("archived", 40))
+	kit.Await(t, "the outcomes on the full disk", s.inState("archived", 40))
 	s.page("acme", "WAITING FOR ROOM (3)")
 	s.page("acme", "  late-2                waits: the archive server's disk is full")
 	s.page("beta", "DELAYED since")
@@ -188,12 +180,10 @@ func TestDisk_I24_StateDiskFillsToTheLastByte(t *testing.T) {
 		t.Errorf("%d bytes are left: the disk was not full", left)
 	}
 	give()
-	waitFor(t, "the others to be archived", s.inState("archived", 45))
+	kit.Await(t, "the others to be archived", s.inState("archived", 45))
 	s.ends(p, emu, 45)
 	for words, times := range map[string]int{"nothing new is taken or packed": 1, "has room again": 1, "folder not taken": 0} {
-		if n := strings.Count(p.out.String(), words); n != times {
-			t.Errorf("%q was logged %d times, not %d", words, n, times)
-		}
+		kit.Want(t, fmt.Sprintf("%q was logged", words), strings.Count(p.out.String(), words), times)
 	}
 }
 
@@ -209,36 +199,31 @@ func TestDisk_I5_StartOnAFullDisk(t *testing.T) {
 	state := filepath.Join(s.dir, "state")
 	s.add("acme", "early", 10)
 	p := s.begin()
-	waitFor(t, "all to be on their way", s.inState("uploaded", 10))
+	kit.Await(t, "all to be on their way", s.inState("uploaded", 10))
 	p.stop(t)
 	s.forgetReserve()
 	give := hog(t, state)
-	if out, code := s.vaultd("run", "--once"); code != exitIO || !strings.Contains(out, "nothing was begun: the disk of state_dir has 0.0 MB left") {
-		t.Errorf("run --once: exit %d: %s", code, out)
-	}
+	kit.Holds(t, "run --once: exit",
+		s.must(exitIO, "run", "--once"), "nothing was begun: the disk of state_dir has 0.0 MB left")
 	p = s.begin()
-	waitFor(t, "status to say what it waits for", func() bool {
+	kit.Await(t, "status to say what it waits for", func() bool {
 		out, code := s.vaultd("status")
 		return code == exitPerson && strings.Contains(out, "not even the ledger has room, so that nothing is taken, sent or asked")
 	})
-	if b := s.status().Balance; b.States["uploaded"] != 10 {
-		t.Errorf(`%+v, want b.States["uploaded"] = 10`, b)
-	}
+	b := s.status().Balance
+	kit.Check(t, b.States["uploaded"] == 10, `%+v, want b.States["uploaded"] = 10`, b)
 	give()
-	waitFor(t, "all to be archived", s.inState("archived", 10))
+	kit.Await(t, "all to be archived", s.inState("archived", 10))
 	s.ends(p, emu, 10)
-	if n := strings.Count(p.out.String(), "it goes on by itself"); n != 1 {
-		t.Errorf("waiting was logged %d times", n)
-	}
+	kit.Want(t, "waiting was logged", strings.Count(p.out.String(), "it goes on by itself"), 1)
 }
 
 // forgetReserve gives back what is set aside for the ledger, as a copy of the file would not have it.
 func (s *site) forgetReserve() {
 	s.t.Helper()
 	name := filepath.Join(s.dir, "state", "ledger.db")
-	if out, err := exec.Command("cp", "--sparse=always", name, name+".copy").CombinedOutput(); err != nil {
-		s.t.Fatalf("%v: %s", err, out)
-	}
+	out, err := exec.Command("cp", "--sparse=always", name, name+".copy").CombinedOutput()
+	kit.Need(s.t, err == nil, "%v: %s", err, out)
 	kit.Must(s.t, os.Rename(name+".copy", name))
 }
 
@@ -254,17 +239,17 @@ func TestDisk_I23_DropDiskIsFull(t *testing.T) {
 	small(t, acme, "size=4m,nr_inodes=200")
 	p := s.begin()
 	s.add("acme", "early", 5)
-	waitFor(t, "the first to be with the service", s.inState("uploaded", 5))
+	kit.Await(t, "the first to be with the service", s.inState("uploaded", 5))
 	s.add("acme", "late", 3)
 	names := crowd(t, acme)
 	give := hog(t, acme)
 	s.add("beta", "other", 4)
-	waitFor(t, "the other drop's to be archived", s.inState("archived", 9))
-	waitFor(t, "what waits to be told", func() bool {
+	kit.Await(t, "the other drop's to be archived", s.inState("archived", 9))
+	kit.Await(t, "what waits to be told", func() bool {
 		out, code := s.vaultd("status")
 		return code == exitPerson && strings.Contains(out, "drop acme: 3 not taken: no room")
 	})
-	waitFor(t, "the full disk of the drop to be a need", func() bool {
+	kit.Await(t, "the full disk of the drop to be a need", func() bool {
 		out, _ := s.vaultd("status")
 		return strings.Contains(out, "the disk of drop acme has ")
 	})
@@ -273,15 +258,14 @@ func TestDisk_I23_DropDiskIsFull(t *testing.T) {
 	}
 	give()
 	names()
-	waitFor(t, "all to be archived", s.inState("archived", 12))
-	waitFor(t, "all to lie in their place", func() bool {
+	kit.Await(t, "all to be archived", s.inState("archived", 12))
+	kit.Await(t, "all to lie in their place", func() bool {
 		receipts, err := filepath.Glob(filepath.Join(s.dir, "*", "_archived", "*", "*", "_RECEIPT.json"))
 		return err == nil && len(receipts) == 12
 	})
 	s.ends(p, emu, 12)
-	if n := strings.Count(p.out.String(), "the disk of the drop folder is full"); n != 1 {
-		t.Errorf("that the drop's disk is full was logged %d times", n)
-	}
+	n := strings.Count(p.out.String(), "the disk of the drop folder is full")
+	kit.Check(t, n == 1, "that the drop's disk is full was logged %d times", n)
 }
 
 // crowd takes all names that a file system has left, and returns how to give them back.
@@ -319,19 +303,19 @@ func TestDisk_I24_DropIsReadOnly(t *testing.T) {
 	small(t, acme, "size=8m")
 	p := s.begin()
 	s.add("acme", "early", 5)
-	waitFor(t, "the first to be with the service", s.inState("uploaded", 5))
+	kit.Await(t, "the first to be with the service", s.inState("uploaded", 5))
 	p.stop(t)
 	s.add("acme", "late", 3)
 	kit.Must(t, unix.Mount("", acme, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	p = s.begin()
 	s.add("beta", "other", 4)
-	waitFor(t, "all but those that lie there to be archived", s.inState("archived", 9))
-	waitFor(t, "status to name it", func() bool {
+	kit.Await(t, "all but those that lie there to be archived", s.inState("archived", 9))
+	kit.Await(t, "status to name it", func() bool {
 		out, code := s.vaultd("status")
 		return code == exitPerson && strings.Contains(out, "drop acme paused") && strings.Contains(out, "is read-only for vaultd")
 	})
 	kit.Must(t, unix.Mount("", acme, "", unix.MS_REMOUNT, ""))
-	waitFor(t, "all to be archived", s.inState("archived", 12))
+	kit.Await(t, "all to be archived", s.inState("archived", 12))
 	s.ends(p, emu, 12)
 }
 
@@ -350,12 +334,10 @@ func TestDisk_StateDirIsReadOnly(t *testing.T) {
 	if code != exitCreate || !strings.Contains(out, "read-only file system") || !strings.Contains(out, "hint: free space on the disk, or make it writable") {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if emu.CountCalls("register") != 0 {
-		t.Error("something was sent")
-	}
+	kit.Want(t, "something was sent", emu.CountCalls("register"), 0)
 	kit.Must(t, unix.Mount("", state, "", unix.MS_REMOUNT, ""))
 	p := s.begin()
-	waitFor(t, "it to be archived", s.inState("archived", 1))
+	kit.Await(t, "it to be archived", s.inState("archived", 1))
 	s.ends(p, emu, 1)
 }
 

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -22,6 +20,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/report"
+	"vaultd/internal/test/kit"
 )
 
 // What scripts rely on is documented, field for field, and nothing is promised that is not there.
@@ -43,14 +42,10 @@ func TestDocsReference_FieldsAreThePrograms(t *testing.T) {
 			have = append(have, documentedFields(t, "list --json")...)
 		}
 		for _, f := range want {
-			if !slices.Contains(have, f) {
-				t.Errorf("docs/reference.md says nothing of %q of %s", f, name)
-			}
+			kit.Check(t, slices.Contains(have, f), "docs/reference.md says nothing of %q of %s", f, name)
 		}
 		for _, f := range have {
-			if !slices.Contains(want, f) {
-				t.Errorf("docs/reference.md has %q of %s, which does not exist", f, name)
-			}
+			kit.Check(t, slices.Contains(want, f), "docs/reference.md has %q of %s, which does not exist", f, name)
 		}
 	}
 }
@@ -112,9 +107,7 @@ func documentedFields(t *testing.T, name string) []string {
 	page := readPage(t, "../../docs/reference.md")
 	_, rest, ok := strings.Cut(page, "<!-- fields of "+name+": begin -->\n")
 	table, _, ok2 := strings.Cut(rest, "<!-- fields of "+name+": end -->")
-	if !ok || !ok2 {
-		t.Fatalf("docs/reference.md has no fields of %s", name)
-	}
+	kit.Need(t, ok && ok2, "docs/reference.md has no fields of %s", name)
 	var all []string
 	for _, m := range documentedRow.FindAllStringSubmatch(table, -1) {
 		if slices.Contains(all, m[1]) {
@@ -126,8 +119,7 @@ func documentedFields(t *testing.T, name string) []string {
 }
 
 func TestDocsReference_ExitCodesAreThePrograms(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
-	kit.Must(t, err)
+	file := kit.Value(parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0))(t)
 	var want, have []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "exit") {
@@ -140,9 +132,8 @@ func TestDocsReference_ExitCodesAreThePrograms(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(section, -1) {
 		have = append(have, m[1])
 	}
-	if len(want) == 0 || !slices.Equal(have, want) {
-		t.Errorf("docs/reference.md has the exit codes %v, exit.go %v", have, want)
-	}
+	kit.Check(t, len(want) != 0 && slices.Equal(have, want),
+		"docs/reference.md has the exit codes %v, exit.go %v", have, want)
 }
 
 var linkPattern = regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -216,9 +207,7 @@ func TestDocs_CommandsExist(t *testing.T) {
 			}
 		}
 	}
-	if seen < 40 {
-		t.Errorf("only %d commands found in the pages", seen)
-	}
+	kit.Check(t, seen >= 40, "only %d commands found in the pages", seen)
 }
 
 var spanPattern = regexp.MustCompile("`([^`\n]+)`")
@@ -245,9 +234,7 @@ func codeOf(page string) string {
 // docPages reads what people read, by path.
 func docPages(t *testing.T) map[string]string {
 	paths, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(paths) < 5 {
-		t.Fatalf("err = %v, paths = %v, want no error, len(paths) >= 5", err, paths)
-	}
+	kit.Need(t, err == nil && len(paths) >= 5, "err = %v, paths = %v, want no error, len(paths) >= 5", err, paths)
 	pages := map[string]string{}
 	for _, path := range append(paths, "../../README.md") {
 		pages[path] = readPage(t, path)
@@ -257,8 +244,7 @@ func docPages(t *testing.T) map[string]string {
 
 func readPage(t *testing.T, path string) string {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	kit.Must(t, err)
+	page := kit.Value(os.ReadFile(path))(t)
 	return string(page)
 }
 
@@ -281,9 +267,8 @@ func TestDocs_I26_PauseText(t *testing.T) {
 func jsonNames(t *testing.T, prefix, object string) (all []string) {
 	t.Helper()
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(object), &fields); err != nil {
-		t.Fatalf("%v: %s", err, object)
-	}
+	err := json.Unmarshal([]byte(object), &fields)
+	kit.Need(t, err == nil, "%v: %s", err, object)
 	for name, value := range fields {
 		all = append(all, prefix+name)
 		var list []json.RawMessage

@@ -1,13 +1,13 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // networkAnswers are the faults of the two questions that doctor asks the network.
@@ -53,17 +53,11 @@ func TestDoctor_Network(t *testing.T) {
 			for name, words := range map[string][]string{"directory": row.directory, "notifications": row.notifications} {
 				found := d.found("network", name) + "\n"
 				for _, word := range words {
-					if !strings.Contains(found, word) {
-						t.Errorf("%s does not say %q: %s", name, word, found)
-					}
+					kit.Check(t, strings.Contains(found, word), "%s does not say %q: %s", name, word, found)
 				}
-				if strings.Count(found, "\n") != 1 {
-					t.Errorf("%s is told more than once: %s", name, found)
-				}
+				kit.Want(t, fmt.Sprintf("%s is told more than once: %s", name, found), strings.Count(found, "\n"), 1)
 			}
-			if emu.CountCalls("network-acknowledge") != 0 {
-				t.Error("a notification was acknowledged")
-			}
+			kit.Want(t, "a notification was acknowledged", emu.CountCalls("network-acknowledge"), 0)
 		})
 	}
 	t.Run("NotificationsNeeded", func(t *testing.T) { // a drop sends documents, of which nobody would hear
@@ -82,9 +76,8 @@ func TestDoctor_Network(t *testing.T) {
 		_, address := serveEmulator(t, emulator.Config{})
 		s := newSite(t, address, fast)
 		s.withNetwork("http://" + freeAddress(t))
-		if found := s.diagnose(exitUnavailable).found("network", ""); !strings.Contains(found, "FAIL") || !strings.Contains(found, "network.base_url") {
-			t.Errorf(`%s, want found with "FAIL", found with "network.base_url"`, found)
-		}
+		kit.Holds(t, `s.diagnose(exitUnavailable).found("network", "")`,
+			s.diagnose(exitUnavailable).found("network", ""), "FAIL", "network.base_url")
 	})
 	t.Run("OneWaits", func(t *testing.T) { // I30: it waits afterwards too
 		t.Parallel()

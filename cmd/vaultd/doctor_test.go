@@ -1,10 +1,6 @@
 package main_test
 
 import (
-	"fmt"
-
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -13,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"log"
 	"math/big"
 	"net"
@@ -27,6 +24,7 @@ import (
 
 	"vaultd/internal/drop"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // diagnosis is what doctor says with --json.
@@ -42,9 +40,8 @@ func (s *site) diagnose(want int) diagnosis {
 	s.t.Helper()
 	out, code := s.vaultd("doctor", "--json")
 	var d diagnosis
-	if err := json.Unmarshal([]byte(out), &d); err != nil || code != want || d.Good != (want == 0) {
-		s.t.Fatalf("exit %d, want %d, %v: %s", code, want, err, out)
-	}
+	err := json.Unmarshal([]byte(out), &d)
+	kit.Need(s.t, err == nil && code == want && d.Good == (want == 0), "exit %d, want %d, %v: %s", code, want, err, out)
 	return d
 }
 
@@ -64,8 +61,7 @@ func (s *site) left() string {
 	var all []string
 	for _, name := range []string{"acme", "beta"} {
 		for _, glob := range []string{"*", ".*", ".vaultd/*", ".vaultd/.*"} {
-			names, err := filepath.Glob(filepath.Join(s.dir, name, glob))
-			kit.Must(s.t, err)
+			names := kit.Value(filepath.Glob(filepath.Join(s.dir, name, glob)))(s.t)
 			all = append(all, names...)
 		}
 	}
@@ -80,19 +76,15 @@ func TestDoctor_AllIsWell(t *testing.T) {
 	s := newSite(t, address, fast)
 	before := s.left()
 	d := s.diagnose(exitDone)
-	if d.Running || !strings.HasPrefix(d.found("daemon", ""), "WARN vaultd is not running") {
-		t.Errorf(`%+v, want not d.Running, d.found("daemon", "") that begins with "WARN vaultd is not running"`, d)
-	}
-	if now := s.left(); now != before {
-		t.Errorf("it left something behind:\n%s\nbefore:\n%s", now, before)
-	}
+	kit.Check(t, !d.Running && strings.HasPrefix(d.found("daemon", ""), "WARN vaultd is not running"),
+		`%+v, want not d.Running, d.found("daemon", "") that begins with "WARN vaultd is not running"`, d)
+	kit.Want(t, "it left something behind", s.left(), before)
 	s.begin()
 	d = s.diagnose(exitDone)
 	for _, want := range [][2]string{{"daemon", ""}, {"configuration", ""}, {"ledger", ""}, {"binding", ""}, {"disk", ""}, {"service", ""},
 		{"clock", ""}, {"credentials", "service.auth"}, {"vault", "ACME"}, {"vault", "BETA"}, {"drop", "acme"}, {"drop", "beta"}} {
-		if got := d.found(want[0], want[1]); !strings.HasPrefix(got, "OK ") {
-			t.Errorf(`%v: %q, want got that begins with "OK "`, want, got)
-		}
+		got := d.found(want[0], want[1])
+		kit.Check(t, strings.HasPrefix(got, "OK "), `%v: %q, want got that begins with "OK "`, want, got)
 	}
 	if !d.Running || strings.Contains(s.left(), "doctor-") { // vaultd itself makes files there meanwhile
 		t.Errorf("%+v\n%s\nwant d.Running, s.left() without \"doctor-\"", d, s.left())
@@ -100,9 +92,8 @@ func TestDoctor_AllIsWell(t *testing.T) {
 	if out, code := s.vaultd("doctor"); code != 0 || !strings.Contains(out, "OK    drop acme: a test file was written") || strings.Contains(out, "FAIL") {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if n := emu.CountCalls("register") + emu.CountCalls("upload"); n > 0 {
-		t.Errorf("%d documents were sent", n)
-	}
+	n := emu.CountCalls("register") + emu.CountCalls("upload")
+	kit.Check(t, n <= 0, "%d documents were sent", n)
 	for _, v := range emu.Violations() {
 		t.Errorf("the service saw: %s", v)
 	}
@@ -117,7 +108,7 @@ func TestDoctor_I26_StoreWithoutContentMD5(t *testing.T) {
 	s.begin()
 	kit.Want(t, "stores before the first upload", s.diagnose(exitDone).found("store", ""), "")
 	s.add("acme", "A", 1)
-	waitFor(t, "the invoice to be archived", s.inState("archived", 1))
+	kit.Await(t, "the invoice to be archived", s.inState("archived", 1))
 	d := s.diagnose(exitDone)
 	host := strings.TrimPrefix(address, "http://")
 	kit.Holds(t, "doctor on the store "+host, d.found("store", host), "OK takes packages without Content-MD5 alone")
@@ -163,13 +154,10 @@ func TestDoctor_FaultsByName(t *testing.T) {
 			}
 			d := s.diagnose(row.code)
 			got := d.found(row.what, "")
-			if !strings.Contains("\n"+got, "\n"+row.want) {
-				t.Errorf("%s: %q, want \"\\n\"+got with %q", row.what, got, "\n"+row.want)
-			}
+			kit.Holds(t, fmt.Sprintf("%s: %q", row.what, got), "\n"+got, "\n"+row.want)
 			for _, tr := range d.Tries {
-				if tr.Result == tryFail && (tr.Text == "" || tr.Do == "") {
-					t.Errorf("it does not say what to do: %+v", tr)
-				}
+				kit.Check(t, tr.Result != tryFail || tr.Text != "" && tr.Do != "",
+					"it does not say what to do: %+v", tr)
 				kit.Lacks(t, fmt.Sprintf("a secret: %+v", tr), tr.Text+tr.Do, "wrong\n")
 			}
 		})
@@ -191,9 +179,8 @@ func (s *site) away(name string) {
 // rebind makes the empty ledger anew, for the address that the configuration has now.
 func (s *site) rebind() {
 	s.t.Helper()
-	if out, code := s.vaultd("init"); code != 0 {
-		s.t.Fatalf("init: exit %d: %s", code, out)
-	}
+	out, code := s.vaultd("init")
+	kit.Need(s.t, code == 0, "init: exit %d: %s", code, out)
 }
 
 // A certificate that has ended is named with its day, and one that ends soon is a warning.
@@ -216,9 +203,8 @@ func TestDoctor_Certificates(t *testing.T) {
 			s := newSite(t, address, fast)
 			s.edit("base_url: ", "ca_file: "+ca+"\n  base_url: ")
 			d := s.diagnose(row.code)
-			if got := d.found("certificate", "127.0.0.1"); !strings.HasPrefix(got, row.want) {
-				t.Errorf("%q: %+v, want got that begins with %q", got, d, row.want)
-			}
+			got := d.found("certificate", "127.0.0.1")
+			kit.Check(t, strings.HasPrefix(got, row.want), "%q: %+v, want got that begins with %q", got, d, row.want)
 		})
 	}
 }
@@ -226,12 +212,10 @@ func TestDoctor_Certificates(t *testing.T) {
 // serveTLS serves h with a certificate of its own that ends then, and gives the address and the certificate's file.
 func serveTLS(t *testing.T, h http.Handler, ends time.Time) (address, caFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	kit.Must(t, err)
+	key := kit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: ends.Add(-400 * 24 * time.Hour), NotAfter: ends, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	kit.Must(t, err)
+	der := kit.Value(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	srv := httptest.NewUnstartedServer(h)
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	srv.Config.ErrorLog = log.New(&bytes.Buffer{}, "", 0)
@@ -258,3 +242,40 @@ func TestDoctor_SweepsWhatItLeft(t *testing.T) {
 		t.Errorf(`names = %v, err = %v, want no error, len(names) = 2, names[0].Name() = "doctor-notes.txt", names[1].Name() = "drop.json"`, names, err)
 	}
 }
+
+// The extracts and their folder are tried for real, and each fault says what to do.
+func TestDoctor_Extracts(t *testing.T) {
+	t.Parallel()
+	forbidden := emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "extract-list", Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: 403}}}}}
+	for name, row := range map[string]struct {
+		cfg        emulator.Config
+		folder     func(path string) error
+		code       int
+		what, want string
+	}{
+		"Good":      {emulator.Config{}, mkdirPrivate, exitDone, "extracts", "extracts listed: 0"},
+		"Folder":    {emulator.Config{}, mkdirPrivate, exitDone, "custody", "OK "},
+		"NoRight":   {forbidden, mkdirPrivate, exitFailed, "extracts", "an API user of their own"},
+		"NoFolder":  {emulator.Config{}, func(string) error { return nil }, exitFailed, "custody", "no such file"},
+		"NotFolder": {emulator.Config{}, func(path string) error { return os.WriteFile(path, nil, 0o600) }, exitFailed, "custody", "is no folder"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, address := serveEmulator(t, row.cfg)
+			s := newSite(t, address, fast)
+			custody := filepath.Join(s.dir, "custody")
+			kit.Must(t, row.folder(custody))
+			s.edit("drops:", "extracts: {base_url: "+address+", custody: "+custody+", auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+			d := s.diagnose(row.code)
+			found := false
+			for _, tr := range d.Tries {
+				if tr.What == row.what {
+					found = found || strings.Contains(tr.Result+" "+tr.Text+" "+tr.Do, row.want)
+				}
+				kit.Check(t, tr.Result != tryFail || tr.Do != "", "it does not say what to do: %+v", tr)
+			}
+			kit.Check(t, found, "%+v, want found", d.Tries)
+		})
+	}
+}
+
+func mkdirPrivate(path string) error { return os.Mkdir(path, 0o700) }

@@ -1,10 +1,7 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -16,6 +13,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // archivedSite has n archived folders of drop acme, "inv 00" and so on, and a budget of downloads.
@@ -45,9 +43,8 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 			out := s.must(0, "fetch", "inv 01", "-o", file)
 			kit.Holds(t, "fetch says", out, "the provider may charge EUR 0.50 for it", "1 download this month; billing.downloads_per_month allows 4")
 			out = s.must(0, "verify", "--archive", "40%")
-			if strings.Count(out, "SAME      inv ") != 2 || strings.Contains(out, "inv 01") {
-				t.Errorf("verify --archive downloads what was compared, or the wrong number:\n%s", out)
-			}
+			kit.Check(t, strings.Count(out, "SAME      inv ") == 2 && !strings.Contains(out, "inv 01"),
+				"verify --archive downloads what was compared, or the wrong number:\n%s", out)
 			kit.Holds(t, "verify --archive", out,
 				"2 documents downloaded, of 2 that were asked for", "RESULT    3 of 5 downloaded and compared, 0 differ",
 			)
@@ -65,19 +62,12 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 			spent := "4 downloads this month, all that billing.downloads_per_month allows. Nothing was downloaded."
 			again := filepath.Join(s.dir, "again.zip")
 			for _, args := range [][]string{{"fetch", "inv 04", "-o", again}, {"fetch", "inv 04", "-o", "-"}, {"verify", "--archive", "1"}} {
-				if out := s.must(exitPerson, args...); !strings.Contains(out, spent) {
-					t.Errorf("%v says:\n%s", args, out)
-				}
+				kit.Holds(t, fmt.Sprint(args), s.must(exitPerson, args...), spent)
 			}
-			if _, err := os.Lstat(again); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("a file of nothing: %v", err)
-			}
-			if out := s.must(0, "status"); !strings.Contains(out, "BILLING  4 downloads this month; billing.downloads_per_month allows 4\n") {
-				t.Errorf("status:\n%s", out)
-			}
-			if out := s.must(0, "verify"); !strings.Contains(out, "4 of 5 downloaded and compared, 0 differ") {
-				t.Errorf("verify:\n%s", out)
-			}
+			kit.Fails(t, "a file of nothing", kit.Err(os.Lstat(again)), os.ErrNotExist)
+			kit.Holds(t, "status",
+				s.must(0, "status"), "BILLING  4 downloads this month; billing.downloads_per_month allows 4\n")
+			kit.Holds(t, "verify", s.must(0, "verify"), "4 of 5 downloaded and compared, 0 differ")
 			var audit struct {
 				Unchanged struct {
 					Text, Money, Currency string

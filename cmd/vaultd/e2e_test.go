@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -14,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // site is one installation: a configuration with two drops against a service.
@@ -49,9 +50,8 @@ http: {listen: ""}
 	} {
 		kit.Must(t, err)
 	}
-	if out, code := s.vaultd("init"); code != 0 {
-		t.Fatalf("init: exit %d: %s", code, out)
-	}
+	out, code := s.vaultd("init")
+	kit.Need(t, code == 0, "init: exit %d: %s", code, out)
 	return s
 }
 
@@ -64,19 +64,15 @@ func serveEmulator(t *testing.T, cfg emulator.Config) (*emulator.Server, string)
 	t.Helper()
 	cfg.Dir, cfg.Username, cfg.Secret = t.TempDir(), "demo", "demo"
 	cfg.Vaults = []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}
-	emu, err := emulator.New(cfg)
-	kit.Must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	emu := kit.Value(emulator.New(cfg))(t)
+	l := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	srv := &http.Server{Handler: emu}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = srv.Serve(l) }()
 	t.Cleanup(func() {
 		srv.Close()
 		<-done
-		if err := emu.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of Close", emu.Close(), nil)
 	})
 	return emu, "http://" + l.Addr().String()
 }
@@ -135,7 +131,7 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 			s.fill(3, 2)
 			p := s.spawn("run", "-v")
 			op := map[string]string{"WhileUploading": "upload", "WhileRegistering": "register", "WhileAsking": "status", "WhileIdle": "status"}[name]
-			waitFor(t, "the service to be asked", func() bool { return emu.CountCalls(op) > 0 })
+			kit.Await(t, "the service to be asked", func() bool { return emu.CountCalls(op) > 0 })
 			began := time.Now()
 			out, code := s.vaultd("run")
 			if took := time.Since(began); code != exitTemporary || !strings.Contains(out, fmt.Sprint("process ", p.Process.Pid)) || took > 30*time.Second {
@@ -145,9 +141,88 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 			if code := p.stop(t); code != 0 {
 				t.Errorf("SIGTERM: exit %d after %v", code, time.Since(began))
 			}
-			if out, code := s.vaultd("verify", "--whole"); code != 0 {
-				t.Errorf("verify: exit %d\n%s", code, out)
+			s.must(0, "verify", "--whole")
+		})
+	}
+}
+
+// Each story has a configuration for a service that works (config.yaml), and one for a
+// service that mixes up its numbers (crossed.yaml).
+func TestStories(t *testing.T) {
+	t.Parallel()
+	quick := emulator.Config{ArchiveMin: 10 * time.Millisecond, ArchiveMax: 50 * time.Millisecond}
+	_, works := serveEmulator(t, quick)
+	quick.Faults.Rules = []emulator.Rule{{Op: "register", Rate: 1, Fault: emulator.Fault{Kind: emulator.DoubleBumID}}}
+	_, crossed := serveEmulator(t, quick)
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/story",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code},
+		Setup: func(e *testscript.Env) error {
+			for name, url := range map[string]string{"config.yaml": works, "crossed.yaml": crossed} {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, name), []byte(storyConfig(e.WorkDir, url)), 0o600); err != nil {
+					return err
+				}
 			}
+			return os.WriteFile(filepath.Join(e.WorkDir, "secret"), []byte("demo\n"), 0o600)
+		},
+	})
+}
+
+func storyConfig(dir, url string) string {
+	return fmt.Sprintf(`service:
+  environment: test
+  base_url: %[2]s
+  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
+state_dir: %[1]s/state
+spool: {min_free: 1MB}
+drops:
+  - {name: acme, path: %[1]s/acme, vault: ACME, settle: 100ms, rescan: 1s}
+upload: {batch_wait: 50ms, window: 10s}
+status: {poll_min: 200ms, poll_max: 1s, unclear_grace: 20s}
+http: {listen: ""}
+`, dir, url)
+}
+
+// While the daemon runs, what people decide is done at once: the folder that was corrected is
+// taken again, the one that was held goes on.
+func TestRetry_InTheRunningDaemon(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 10 * time.Millisecond, ArchiveMax: 50 * time.Millisecond})
+	s := newSite(t, url, fast)
+	s.drop("acme", "Huber 88", map[string][]byte{"a.pdf": []byte("a")}, map[string]any{"documentType": "Invoice", "documentId": "88", "documentDate": "31.10.2026"})
+	p := s.start("run")
+	place := filepath.Join(s.dir, "acme", "_rejected", "Huber 88")
+	kit.Await(t, "the folder to be given back", func() bool { _, err := os.Stat(filepath.Join(place, "_REASON.txt")); return err == nil })
+	right := []byte(`{"documentType": "Invoice", "documentId": "88", "documentDate": "2026-10-31"}`)
+	kit.Must(t, os.WriteFile(filepath.Join(place, "metadata.json"), right, 0o660))
+	kit.Await(t, "the entry to know it", func() bool {
+		out, code := s.vaultd("retry", "Huber 88")
+		return code == 0 || !strings.Contains(out, "on its way back")
+	})
+	s.must(0, "hold", "Huber 88")
+	s.must(0, "unhold", "Huber 88", "--reason", "looked at")
+	began := time.Now()
+	kit.Await(t, "the archive", func() bool { out, _ := s.vaultd("find", "huber", "88"); return strings.Contains(out, "archived 20") })
+	took := time.Since(began)
+	kit.Check(t, took <= 40*time.Second, "it took %v: nobody woke the daemon", took)
+	kit.Holds(t, "status: exit", s.must(0, "status"), "NEEDS YOU: nothing")
+	copied := filepath.Join(s.dir, "copy.db")
+	kit.Holds(t, "backup: exit", s.must(0, "backup", copied), "is whole")
+	kit.Want(t, "SIGTERM: exit", p.stop(t), 0)
+	s.must(0, "verify")
+}
+
+// Of a folder that waits for its sidecar only the daemon knows: why and find tell of it.
+func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{})
+	s := newSite(t, url, fast)
+	s.begin()
+	writeIn(t, filepath.Join(s.dir, "acme", "Meier\x1b 12"), "scan.pdf", "%PDF")
+	for code, args := range map[int][]string{0: {"why", "Meier\x1b 12"}, exitFailed: {"find", "meier", "12"}} {
+		kit.Await(t, args[0]+" to tell of it", func() bool {
+			out, got := s.vaultd(args...)
+			return got == code && strings.Contains(out, `Meier\x1b 12 (acme)`) && strings.Contains(out, "not taken, seen since ") && strings.Contains(out, "no sidecar")
 		})
 	}
 }

@@ -111,12 +111,10 @@ func (p *plantedSite) says(where, want string) {
 		return pattern.MatchString(text)
 	}
 	if p.daemon == nil { // nothing will change by itself
-		if !look() {
-			p.t.Errorf("%s does not say %s", where, want)
-		}
+		kit.Check(p.t, look(), "%s does not say %s", where, want)
 		return
 	}
-	waitFor(p.t, fmt.Sprintf("%s to say %s", where, want), look)
+	kit.Await(p.t, fmt.Sprintf("%s to say %s", where, want), look)
 }
 
 func (p *plantedSite) get(path string) string {
@@ -195,13 +193,12 @@ func (p *plantedSite) runsWithoutRights(caps ...uintptr) {
 		for _, dir := range []string{filepath.Dir(p.dir), p.dir, filepath.Dir(realProgram(p.t))} {
 			kit.Must(p.t, os.Chmod(dir, 0o755))
 		}
-		if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", uid, gid), p.dir).CombinedOutput(); err != nil {
-			p.t.Fatalf("%v: %s", err, out)
-		}
+		out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", uid, gid), p.dir).CombinedOutput()
+		kit.Need(p.t, err == nil, "%v: %s", err, out)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, AmbientCaps: caps}
 	}
 	p.daemon = startProcess(p.t, cmd)
-	waitFor(p.t, "the daemon", func() bool { _, err := os.Lstat(filepath.Join(p.dir, "state", "vaultd.sock")); return err == nil })
+	kit.Await(p.t, "the daemon", func() bool { _, err := os.Lstat(filepath.Join(p.dir, "state", "vaultd.sock")); return err == nil })
 }
 
 // stops ends the daemon.
@@ -214,7 +211,7 @@ func (p *plantedSite) stops() {
 // archives waits until the invoice in acme is archived.
 func (p *plantedSite) archives() {
 	p.t.Helper()
-	waitFor(p.t, "the invoice to be archived", p.inState("archived", 1))
+	kit.Await(p.t, "the invoice to be archived", p.inState("archived", 1))
 }
 
 func (p *plantedSite) do(errs ...error) {
@@ -422,7 +419,7 @@ var toldFaults = map[string]toldFault{
 		cure: func(p *plantedSite) {
 			p.do(os.Remove(filepath.Join(p.dir, "acme", "_archived")))
 			p.archives()
-			waitFor(p.t, "the receipt", func() bool {
+			kit.Await(p.t, "the receipt", func() bool {
 				all, _ := filepath.Glob(filepath.Join(p.dir, "acme", "_archived", "*", "otto-0", "_RECEIPT.txt"))
 				return len(all) == 1
 			})
@@ -527,6 +524,6 @@ func cureBaseURL(p *plantedSite) {
 	}
 	p.must(0, "rebuild", "--reason", "wrong base_url")
 	p.daemon = p.begin()
-	waitFor(p.t, "reconcile to end safe mode", func() bool { _, code := p.vaultd("reconcile"); return code == 0 })
+	kit.Await(p.t, "reconcile to end safe mode", func() bool { _, code := p.vaultd("reconcile"); return code == 0 })
 	p.archives()
 }

@@ -1,12 +1,11 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // shelf is the state directory of a vaultd that does not run, with a real
@@ -42,8 +42,7 @@ var noon = time.Date(2026, 11, 20, 13, 32, 0, 0, time.UTC)
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	s := &shelf{t: t, keys: map[string]archive.Key{}, config: writeConfig(t, smallConfig+"state_dir: "+t.TempDir()+"\n")}
-	cfg, err := config.Load(s.config, noEnv)
-	kit.Must(t, err)
+	cfg := kit.Value(config.Load(s.config, noEnv))(t)
 	s.cfg = cfg
 	s.ledger = fill.New(t, boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location}, ledger.Info{BaseURL: cfg.Service.BaseURL, Created: noon})
 	kit.Must(t, s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon}))
@@ -54,9 +53,7 @@ func newShelf(t *testing.T) *shelf {
 func (s *shelf) edit(old, text string) {
 	s.t.Helper()
 	b, err := os.ReadFile(s.config)
-	if err != nil || !strings.Contains(string(b), old) {
-		s.t.Fatalf("no %q in the configuration: %v", old, err)
-	}
+	kit.Need(s.t, err == nil && strings.Contains(string(b), old), "no %q in the configuration: %v", old, err)
 	kit.Must(s.t, os.WriteFile(s.config, []byte(strings.Replace(string(b), old, text, 1)), 0o600))
 }
 
@@ -97,9 +94,8 @@ func checkOutput(t *testing.T, out, errs []byte) {
 			break
 		}
 	}
-	if bytes.Contains(out, []byte("canary")) || bytes.Contains(errs, []byte("canary")) {
-		t.Errorf("an upload address in the output:\n%s%s", out, errs)
-	}
+	kit.Check(t, !bytes.Contains(out, []byte("canary")) && !bytes.Contains(errs, []byte("canary")),
+		"an upload address in the output:\n%s%s", out, errs)
 }
 
 // tell lets an entry live through events, the first of which claims its folder.
@@ -114,9 +110,7 @@ func (s *shelf) tell(folder string, at time.Time, doc *ledger.Document, evs ...l
 	e, _, err := s.ledger.Entry(key)
 	kit.Must(s.t, err)
 	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, Rev: e.Rev, Events: evs, Document: doc, At: archive.Instant{Wall: at}})
-	if err != nil || rs[0].Err != nil {
-		s.t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
-	}
+	kit.Need(s.t, err == nil && rs[0].Err == nil, "err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 	return rs[0].Entry
 }
 
@@ -196,9 +190,7 @@ func (s *shelf) folders(args ...string) (names []string, more bool) {
 	s.t.Helper()
 	args = append([]string{"list"}, args...)
 	out, errs, code := s.say(append(args, "--json")...)
-	if code != 0 {
-		s.t.Fatalf("%q: exit %d: %s", args, code, errs)
-	}
+	kit.Need(s.t, code == 0, "%q: exit %d: %s", args, code, errs)
 	for line := range strings.Lines(out) {
 		var row struct{ Folder string }
 		kit.Must(s.t, json.Unmarshal([]byte(line), &row))
@@ -219,9 +211,8 @@ func (s *shelf) summary() (st present.StatusSummary) {
 func (s *shelf) summaryAt(now time.Time) (st present.StatusSummary) {
 	s.t.Helper()
 	out, errs, _ := s.sayAt(now, "status", "--json")
-	if err := json.Unmarshal([]byte(out), &st); err != nil {
-		s.t.Fatalf("%v: %s%s", err, out, errs)
-	}
+	err := json.Unmarshal([]byte(out), &st)
+	kit.Need(s.t, err == nil, "%v: %s%s", err, out, errs)
 	return st
 }
 
@@ -240,3 +231,107 @@ const (
 	exitRights      = 77
 	exitConfig      = 78
 )
+
+func noEnv(string) (string, bool) { return "", false }
+
+func envOf(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := vars[name]
+		return v, ok
+	}
+}
+
+// smallConfig is the least that a person must write.
+const smallConfig = `service:
+  base_url: https://vault.example
+  auth: {method: basic, username: u, secret_file: /etc/vaultd/secret}
+drops:
+  - {name: acme-in, path: /srv/invoices/acme-in, vault: V-1}
+`
+
+const canary = "hunter2"
+
+func secretFile(t *testing.T, content string, mode fs.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	kit.Must(t, os.WriteFile(path, []byte(content), 0o600))
+	kit.Must(t, os.Chmod(path, mode))
+	return path
+}
+
+func mustLoad(t *testing.T, text string) config.Config {
+	t.Helper()
+	cfg := kit.Value(config.Load(writeConfig(t, text), noEnv))(t)
+	return cfg
+}
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// sendPDF takes a single file of the PDF route as far as the upload, whose answer does not come.
+func (s *shelf) sendPDF(file string, at time.Time) {
+	s.t.Helper()
+	s.claimPDF(file, at)
+	doc := &ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`),
+		Files: []archive.File{{Path: file, Size: 2_000_000, SHA256: archive.Sum([]byte(file))}}}
+	p := archive.Package{Path: "x.pdf", Size: 2_000_000, SHA256: archive.Sum([]byte(file))}
+	s.tell(file, at, doc, ledger.Sealed{ID: archive.DeriveID("pdf", p.SHA256, archive.Digest{}), Content: p.SHA256, Metadata: archive.Sum([]byte("ap@in.example")), Package: p, Seal: doc.Seal(p)})
+	s.tell(file, at.Add(time.Second), nil, ledger.RegisterIntended{}, slotOf(file, at, "slot-"), ledger.UploadIntended{})
+}
+
+// claimPDF takes a single file.
+func (s *shelf) claimPDF(file string, at time.Time) {
+	s.t.Helper()
+	key := archive.NewKey(at)
+	s.keys[file] = key
+	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, At: archive.Instant{Wall: at},
+		Events: []ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: file}}})
+	kit.Need(s.t, err == nil && rs[0].Err == nil, "err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
+}
+
+// slotOf is an upload slot for a file.
+func slotOf(file string, at time.Time, number archive.RemoteID) ledger.TicketReceived {
+	number += archive.RemoteID(file)
+	return ledger.TicketReceived{Ticket: archive.Ticket{Remote: number, URL: urlCanary + "&key=" + archive.PresignedURL(number), Sent: archive.Instant{Wall: at}, Validity: time.Hour}}
+}
+
+// deliverPDF takes a single file to its end.
+func (s *shelf) deliverPDF(file string, at time.Time) {
+	s.t.Helper()
+	s.sendPDF(file, at)
+	s.confirmPDF(file, at.Add(2*time.Second))
+}
+
+func (s *shelf) confirmPDF(file string, at time.Time) {
+	s.t.Helper()
+	e, _, err := s.ledger.Entry(s.keys[file])
+	kit.Must(s.t, err)
+	doc, _, err := s.ledger.Document(e.Key)
+	kit.Must(s.t, err)
+	s.tell(file, at, nil, ledger.DeliveryConfirmed{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)})
+	s.tell(file, at, nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + file}, ledger.Placed{})
+}
+
+// loseAnswer leaves the upload of a single file without an answer until its slot is over.
+func (s *shelf) loseAnswer(file string, at time.Time) {
+	s.t.Helper()
+	s.tell(file, at, nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
+	s.tell(file, at.Add(time.Minute), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")})
+}
+
+// filledWithPDFs has what filled has, two delivered PDFs, a duplicate of one, and one of which nobody knows whether it was delivered.
+func filledWithPDFs(t *testing.T) *shelf {
+	s := filled(t)
+	s.deliverPDF("scan1.pdf", noon.Add(-4*time.Hour))
+	s.deliverPDF("scan2.pdf", noon.Add(-3*time.Hour))
+	s.claimPDF("copy.pdf", noon.Add(-2*time.Hour))
+	s.tell("copy.pdf", noon.Add(-2*time.Hour), nil, ledger.FoundDuplicate{First: s.keys["scan1.pdf"]})
+	s.tell("copy.pdf", noon.Add(-2*time.Hour), nil, ledger.PlaceIntended{Dest: "_duplicates/copy.pdf"}, ledger.Placed{})
+	s.sendPDF("scan3.pdf", noon.Add(-time.Hour))
+	s.loseAnswer("scan3.pdf", noon.Add(-50*time.Minute))
+	return s
+}

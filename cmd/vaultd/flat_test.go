@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // pile gives a ledger so many folders that wait, one in ten of them rejected.
@@ -48,9 +49,8 @@ func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
 	const n = 10_000
 	pile(t, l, n)
 	look()
-	if many := testing.AllocsPerRun(3, look); many > few+100 {
-		t.Errorf("%.0f allocations with 10 open entries, %.0f with %d", few, many, n)
-	}
+	many := testing.AllocsPerRun(3, look)
+	kit.Check(t, many <= few+100, "%.0f allocations with 10 open entries, %.0f with %d", few, many, n)
 	if g := p.gatherFacts(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.OpenEntries() != n*9/10+9 || g.OldestOpen.IsZero() {
 		t.Errorf(`%v %v %s, want g.NeedsPerson["rejected"] = %v, g.Balance.OpenEntries() = %v, not g.OldestOpen.IsZero()`, g.NeedsPerson, g.Balance, g.OldestOpen, n/10+1, n*9/10+9)
 	}

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"encoding/json"
 	"os"
@@ -13,6 +11,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	program "vaultd/cmd/vaultd"
+	"vaultd/internal/test/kit"
 )
 
 func hashPassword(t *testing.T, input string, args ...string) (code int, out, errs string) {

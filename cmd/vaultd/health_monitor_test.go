@@ -39,8 +39,7 @@ drops:
 	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: time.Now()}))
 	a := &app{stdout: log, stderr: log, env: noEnvironment}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	d, err := a.openDaemon(cfg, logger)
-	kit.Must(t, err)
+	d := kit.Value(a.openDaemon(cfg, logger))(t)
 	return a.newHost(d, cfg, logger), d
 }
 
@@ -86,9 +85,7 @@ func TestHealthMonitor_I26_NoProgressNoPing(t *testing.T) {
 	if n := strings.Count(log.String(), "no progress"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, log.String())
 	}
-	if pings == 0 || pings > 60 {
-		t.Errorf("%d pings in an hour in which nothing moved", pings)
-	}
+	kit.Check(t, pings != 0 && pings <= 60, "%d pings in an hour in which nothing moved", pings)
 	kit.Holds(t, "the service manager heard last", last, "stood still")
 }
 
@@ -116,9 +113,8 @@ func TestFlight_I21_HangsAlone(t *testing.T) {
 			}
 			return begun
 		}
-		if n, at := f.getResult(t.Context(), time.Second); n != 1 || at.IsZero() {
-			t.Errorf("n = %v, at = %v, want n = 1, not at.IsZero()", n, at)
-		}
+		n, at := f.getResult(t.Context(), time.Second)
+		kit.Check(t, n == 1 && !at.IsZero(), "n = %v, at = %v, want n = 1, not at.IsZero()", n, at)
 		for range 5 {
 			if n, at := f.getResult(t.Context(), time.Second); n != 1 || time.Since(at) < time.Second {
 				t.Errorf("n = %v, at = %v, want n = 1, time.Since(at) >= time.Second", n, at)
@@ -126,13 +122,11 @@ func TestFlight_I21_HangsAlone(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if n, _ := f.getResult(gone, time.Hour); n != 1 {
-			t.Errorf("n = %v, want n = 1", n)
-		}
+		n, _ = f.getResult(gone, time.Hour)
+		kit.Check(t, n == 1, "n = %v, want n = 1", n)
 		close(release)
 		f.waitForEnd()
-		if n, _ := f.getResult(t.Context(), time.Second); n != 3 || begun != 3 {
-			t.Errorf("n = %v, begun = %v, want n = 3, begun = 3", n, begun)
-		}
+		n, _ = f.getResult(t.Context(), time.Second)
+		kit.Check(t, n == 3 && begun == 3, "n = %v, begun = %v, want n = 3, begun = 3", n, begun)
 	})
 }

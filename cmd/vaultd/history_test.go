@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,12 +94,9 @@ func (w *historyWorld) goOn(documents int) {
 		}
 		cs = append(cs, c)
 	}
-	rs, err := w.ledger.Apply(w.t.Context(), cs...)
-	kit.Must(w.t, err)
+	rs := kit.Value(w.ledger.Apply(w.t.Context(), cs...))(w.t)
 	for _, r := range rs {
-		if r.Err != nil {
-			w.t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
-		}
+		kit.Need(w.t, r.Err == nil, "r.Err = %v, want r.Err = nil", r.Err)
 		if e := r.Entry; e.State == ledger.Rejected && !e.Resolved {
 			w.was = append(w.was, e)
 		}
@@ -212,13 +208,10 @@ func (w *historyWorld) countPlainly() present.History {
 // checkHistory holds what is told against counting one by one; of the shares that they are those of the bills.
 func (w *historyWorld) checkHistory(name string) present.History {
 	w.t.Helper()
-	h, err := w.collectHistory(w.t.Context())
-	kit.Must(w.t, err)
+	h := kit.Value(w.collectHistory(w.t.Context()))(w.t)
 	got, want := h, w.countPlainly()
 	got.Shares = nil
-	if !reflect.DeepEqual(got, want) {
-		w.t.Errorf("%s, now %v: the history is\n%+v\ncounted one by one it is\n%+v", name, w.Now.In(w.Location), got, want)
-	}
+	kit.Want(w.t, fmt.Sprintf("%s, now %v: the history", name, w.Now.In(w.Location)), got, want)
 	w.checkShares(name, h.Shares)
 	return h
 }
@@ -232,9 +225,8 @@ func (w *historyWorld) checkShares(name string, shares []present.VaultShare) {
 	if len(bills) == 2 {
 		bills = bills[1:]
 	}
-	if len(shares) != len(bills) {
-		w.t.Fatalf("%s: %d shares, %d bills: %+v %+v", name, len(shares), len(bills), shares, bills)
-	}
+	kit.Need(w.t, len(shares) == len(bills),
+		"%s: %d shares, %d bills: %+v %+v", name, len(shares), len(bills), shares, bills)
 	for i, b := range bills {
 		s := shares[i]
 		if s.Vault != b.Vault || s.Year != b.Year || s.Included != archive.MB || (s.Forecast != nil) != (b.Forecast != nil) {
@@ -248,9 +240,8 @@ func (w *historyWorld) checkShares(name string, shares []present.VaultShare) {
 		}
 		average := archive.Decimal(b.AverageMB).Rat()
 		if later := b.Documents > 0 && w.hasLaterThisYear(); average != nil && !later {
-			if f, _ := average.Float64(); math.Abs(f-last) > 1e-6 {
-				w.t.Errorf("%s: %v of what is included, the bill says %s MB", name, last, b.AverageMB)
-			}
+			f, _ := average.Float64()
+			kit.Check(w.t, math.Abs(f-last) <= 1e-6, "%s: %v of what is included, the bill says %s MB", name, last, b.AverageMB)
 		}
 		if s.Forecast != nil && (s.Forecast.Lowest > s.Forecast.Share || s.Forecast.Share > s.Forecast.Highest) {
 			w.t.Errorf("%s: %+v", name, s.Forecast)
@@ -322,9 +313,8 @@ func TestHistory_I32_WithoutACatalog(t *testing.T) {
 	ask := func(name, missing string) {
 		t.Helper()
 		h, err := w.collectHistory(t.Context())
-		if err != nil || !strings.Contains(h.Missing, missing) || h.Missing == "" {
-			t.Errorf("%s: %v, missing %q, want %q", name, err, h.Missing, missing)
-		}
+		kit.Check(t, err == nil && strings.Contains(h.Missing, missing) && h.Missing != "",
+			"%s: %v, missing %q, want %q", name, err, h.Missing, missing)
 		want := w.countPlainly()
 		for i := range want.Days {
 			want.Days[i].Rejected = 0
@@ -340,8 +330,7 @@ func TestHistory_I32_WithoutACatalog(t *testing.T) {
 	ask("no daemon and no file", "there is none; vaultd makes it when it starts")
 	w.makeCatalog()
 	w.checkHistory("no daemon")
-	whole, err := os.ReadFile(path)
-	kit.Must(t, err)
+	whole := kit.Value(os.ReadFile(path))(t)
 	for name, file := range map[string][]byte{"foreign": []byte("not a database at all, and of no use"), "cut": whole[:len(whole)/2],
 		"damaged": append(slices.Clone(whole[:4096]), make([]byte, len(whole)-4096)...)} {
 		kit.Must(t, os.WriteFile(path, file, 0o600))
@@ -375,11 +364,10 @@ func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 		t.Errorf("%v, missing %q, want %q: %+v", err, h.Missing, want, h)
 	}
 	close(goOn)
-	waitUntil(t, func() bool { return w.catalog.Status().Describe() == "" })
+	kit.Await(t, "the catalog", func() bool { return w.catalog.Status().Describe() == "" })
 	h, err = w.collectHistory(t.Context())
-	if err != nil || h.Missing != "" || h.DelaysOf == 0 {
-		t.Errorf(`%v: %+v, want no error, h.Missing = "", h.DelaysOf other than 0`, err, h)
-	}
+	kit.Check(t, err == nil && h.Missing == "" && h.DelaysOf != 0,
+		`%v: %+v, want no error, h.Missing = "", h.DelaysOf other than 0`, err, h)
 	path := filepath.Join(w.cfg.StateDir, catalog.FileName)
 	kit.Must(t, os.Rename(path, path+".away"))
 	if h, err = w.collectHistory(t.Context()); err != nil || !strings.Contains(h.Missing, "its file was removed") || h.Delays != nil || len(h.Shares) != 3 {
@@ -387,9 +375,7 @@ func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.collectHistory(cancelled); !errors.Is(err, context.Canceled) {
-		t.Errorf("a request that ended: %v", err)
-	}
+	kit.Fails(t, "a request that ended", kit.Err(w.collectHistory(cancelled)), context.Canceled)
 }
 
 // Damage in the ledger's figures is said, and no figure stands there that could be taken for a true one; a damaged entry hides the
@@ -415,9 +401,8 @@ func TestHistory_I26_DamageIsSaid(t *testing.T) {
 		kit.Must(t, errors.Join(err, db.Close()))
 		w.open()
 		h, err := w.collectHistory(t.Context())
-		if err != nil || h.Missing == "" || h.Delays != nil {
-			t.Errorf(`%s: %v: %+v, want no error, h.Missing other than "", h.Delays = nil`, bucket, err, h)
-		}
+		kit.Check(t, err == nil && h.Missing != "" && h.Delays == nil,
+			`%s: %v: %+v, want no error, h.Missing other than "", h.Delays = nil`, bucket, err, h)
 		if isHidden := h.Days == nil && h.Months == nil && h.Shares == nil; isHidden != (bucket != "done") || !isHidden && h.Days[29].Archived != want.Days[29].Archived {
 			t.Errorf("%s: %+v", bucket, h)
 		}
@@ -454,19 +439,16 @@ func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
 	}
 	w.makeCatalog()
 	h, err := w.collectHistory(t.Context())
-	if err != nil || h.Missing != "" {
-		t.Fatalf(`err = %v, h.Missing = %v, want no error, h.Missing = ""`, err, h.Missing)
-	}
-	if h.DelaysOf != present.DelaysAtMost || h.Delays[0].Documents != present.DelaysAtMost {
-		t.Errorf("%d delays: %+v", h.DelaysOf, h.Delays)
-	}
+	kit.Need(t, err == nil && h.Missing == "",
+		`err = %v, h.Missing = %v, want no error, h.Missing = ""`, err, h.Missing)
+	kit.Check(t, h.DelaysOf == present.DelaysAtMost && h.Delays[0].Documents == present.DelaysAtMost,
+		"%d delays: %+v", h.DelaysOf, h.Delays)
 	rejected := uint64(0)
 	for _, m := range h.Months {
 		rejected += m.Rejected
 	}
-	if !h.IsRejectedCut || rejected != present.RejectedAtMost {
-		t.Errorf("%d rejected are counted, cut %t", rejected, h.IsRejectedCut)
-	}
+	kit.Check(t, h.IsRejectedCut && rejected == present.RejectedAtMost,
+		"%d rejected are counted, cut %t", rejected, h.IsRejectedCut)
 }
 
 // The history costs the same however much was archived in its days: thousands more documents make it read no more of them.
@@ -529,9 +511,7 @@ func BenchmarkHistory(b *testing.B) {
 	done := make(chan struct{})
 	go func() { defer close(done); v.catalog.Run(ctx) }()
 	defer func() { stop(); <-done }()
-	for v.catalog.Status().Describe() != "" {
-		time.Sleep(10 * time.Millisecond)
-	}
+	kit.Await(b, "the catalog", func() bool { return v.catalog.Status().Describe() == "" })
 	h, err := v.collectHistory(ctx)
 	if err != nil || h.Missing != "" || h.Days[10].Archived == 0 || len(h.Shares) != 3 || h.DelaysOf == 0 {
 		b.Fatalf(`%v: %+v, want no error, h.Missing = "", h.Days[10].Archived other than 0, len(h.Shares) = 3, h.DelaysOf other than 0`, err, h)
@@ -539,9 +519,7 @@ func BenchmarkHistory(b *testing.B) {
 	time.Sleep(5 * time.Second) // the catalog counts its rows once when it begins
 	oldest := now.AddDate(-2, 0, 0)
 	for b.Loop() {
-		if _, err := v.collectHistory(ctx); err != nil {
-			b.Fatal(err)
-		}
+		kit.Value(v.collectHistory(ctx))(b)
 	}
 	for name, part := range map[string]func() error{
 		"days":     func() error { _, err := l.CountArchivedByDay(now, present.HistoryDays); return err },

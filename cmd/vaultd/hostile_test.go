@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"unicode"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // ending is what becomes of something that was dropped.
@@ -125,6 +124,7 @@ func steers(text string) string {
 // Everything that nobody should drop, at once, among good folders: each gets its verdict in words that a clerk
 // understands, the good ones are not delayed, and nothing reaches outside, blows up, or steers what people look at.
 func TestHostile_I19_I21_I23(t *testing.T) {
+	kit.Waits(t, 15, "a process and writers of its own")
 	t.Parallel()
 	y, emu := newYard(t)
 	before := y.census(y.outside)
@@ -156,9 +156,7 @@ func TestHostile_I19_I21_I23(t *testing.T) {
 	}
 	y.bounded()
 	y.outputs()
-	if after := y.census(y.outside); after != before {
-		t.Errorf("outside was\n%s\nand is\n%s", before, after)
-	}
+	kit.Want(t, "outside", y.census(y.outside), before)
 	y.aftermath(emu)
 }
 
@@ -176,23 +174,15 @@ func corpus() (all []hostile) {
 // aftermath stops the daemon and looks at what is left.
 func (y *yard) aftermath(emu *emulator.Server) {
 	y.t.Helper()
-	if code := y.daemon.stop(y.t); code != 0 {
-		y.t.Errorf("the daemon ended with %d", code)
-	}
-	if out, code := y.vaultd("verify", "--whole"); code != 0 {
-		y.t.Errorf("verify: exit %d\n%s", code, out)
-	}
+	kit.Want(y.t, "the daemon ended", y.daemon.stop(y.t), 0)
+	y.site.must(0, "verify", "--whole")
 	log := y.daemon.out.String()
 	kit.Lacks(y.t, "log", log, "panic", "goroutine ", secretOutside)
-	if bad := steers(log); bad != "" {
-		y.t.Errorf("the log has %s", bad)
-	}
+	kit.Want(y.t, "the log", steers(log), "")
 	for _, v := range emu.Violations() {
 		y.t.Errorf("the service saw: %s", v)
 	}
-	if emu.CountCalls("register") == 0 {
-		y.t.Error("nothing was sent: vacuous")
-	}
+	kit.Check(y.t, emu.CountCalls("register") != 0, "nothing was sent: vacuous")
 }
 
 // archived waits until each folder lies among the archived ones.
@@ -205,9 +195,7 @@ func (y *yard) archived(paths []string, within time.Duration) {
 		for ; v != archives && time.Now().Before(deadline); v, text = y.fate(drop, folder) {
 			time.Sleep(50 * time.Millisecond) // a process of its own has no virtual time
 		}
-		if v != archives {
-			y.t.Errorf("good neighbour %s: %s, %q", p, v, text)
-		}
+		kit.Check(y.t, v == archives, "good neighbour %s: %s, %q", p, v, text)
 	}
 }
 
@@ -228,11 +216,8 @@ func (y *yard) judge(row hostile) {
 		return
 	}
 	for _, s := range row.says {
-		if !strings.Contains(text, s) {
-			y.t.Errorf("%s: no %q in: %s", row.name, s, text)
-		}
+		kit.Holds(y.t, row.name, text, s)
 	}
-	if bad := misunderstood(row.drop, v, text); bad != "" {
-		y.t.Errorf(`%s: %s: %s, want bad = ""`, row.name, bad, text)
-	}
+	bad := misunderstood(row.drop, v, text)
+	kit.Check(y.t, bad == "", `%s: %s: %s, want bad = ""`, row.name, bad, text)
 }

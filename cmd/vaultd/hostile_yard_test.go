@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // yard is a site with a running vaultd that is not root, so that rights count.
@@ -95,7 +94,7 @@ func (y *yard) start() {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(y.uid), Gid: uint32(y.gid)}}
 	}
 	y.daemon = startProcess(y.t, cmd)
-	waitFor(y.t, "the drop folder to be opened", func() bool { _, err := os.Stat(filepath.Join(y.dir, "acme/_STATUS.txt")); return err == nil })
+	kit.Await(y.t, "the drop folder to be opened", func() bool { _, err := os.Stat(filepath.Join(y.dir, "acme/_STATUS.txt")); return err == nil })
 }
 
 // moveIn moves what lies at staging into a drop folder, whole.

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 
 	program "vaultd/cmd/vaultd"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -97,12 +96,10 @@ func TestIndex_I32_CompleteOrSaysSo(t *testing.T) {
 	} {
 		for _, form := range []string{"counts", "csv", "json"} {
 			out, errs, code := readIndex(t, row.x, fmt.Sprint("--csv=", form == "csv"), fmt.Sprint("--json=", form == "json"))
-			if code != row.code || !strings.Contains(out+errs, row.says) {
-				t.Errorf("%s as %s: exit %d\n%s%s", name, form, code, out, errs)
-			}
-			if records := strings.Count(out, "bum-"); form != "counts" && records != row.x.n {
-				t.Errorf("%s as %s: %d records", name, form, records)
-			}
+			kit.Check(t, code == row.code && strings.Contains(out+errs, row.says),
+				"%s as %s: exit %d\n%s%s", name, form, code, out, errs)
+			records := strings.Count(out, "bum-")
+			kit.Check(t, form == "counts" || records == row.x.n, "%s as %s: %d records", name, form, records)
 		}
 	}
 }
@@ -125,9 +122,8 @@ func TestIndex_CountsByMonthOfTheTimeZone(t *testing.T) {
 	}{{"2026-10-31", "2026-10-31", 1}, {"2026-11-01", "2026-11-01", 2}, {"", "2026-11-01", 3}, {"2026-11-02", "", 4}, {"2027-01-01", "", 0}} {
 		out, _, code := readIndex(t, shelfIndex{n: 8, found: 8}, "--csv", "--from", row.from, "--to", row.to)
 		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff"))).ReadAll()
-		if err != nil || code != exitDone || len(rows) != row.n+1 {
-			t.Errorf("%s to %s: exit %d, %d rows, %v", row.from, row.to, code, len(rows), err)
-		}
+		kit.Check(t, err == nil && code == exitDone && len(rows) == row.n+1,
+			"%s to %s: exit %d, %d rows, %v", row.from, row.to, code, len(rows), err)
 	}
 	_, errs, _ := readIndex(t, shelfIndex{n: 8, found: 8}, "--csv", "--to=2026-11-01")
 	kit.Holds(t, "errs", errs, "SELECTED   3 of them, by the day on which the archive took them; of 1 more the index does not tell that day")
@@ -161,9 +157,8 @@ func TestIndex_WrongFlags(t *testing.T) {
 	for name, args := range map[string]string{
 		"NoDay": "--from=2026-13-01", "Backwards": "--from=2026-02-01 --to=2026-01-31", "NoForm": "-o x.txt", "NoSeparator": "--separator=x", "NoVault": "--vault=A/B", "TwoForms": "--csv --json",
 	} {
-		if _, errs, code := readIndex(t, http.NotFoundHandler(), strings.Fields(args)...); code != exitUsage {
-			t.Errorf("%s: exit %d: %s", name, code, errs)
-		}
+		_, errs, code := readIndex(t, http.NotFoundHandler(), strings.Fields(args)...)
+		kit.Check(t, code == exitUsage, "%s: exit %d: %s", name, code, errs)
 	}
 }
 
@@ -183,9 +178,8 @@ func TestIndex_MemoryStaysSmall(t *testing.T) {
 	if code := program.Run(t.Context(), []string{"--config", s.config, "index", "--csv"}, strings.NewReader(""), io.Discard, io.Discard, noEnv); code != exitDone {
 		t.Fatal("exit", code)
 	}
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > documents*60 {
-		t.Errorf("%d bytes for each document stay in memory", grown/documents)
-	}
+	grown := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	kit.Check(t, grown <= documents*60, "%d bytes for each document stay in memory", grown/documents)
 }
 
 // Inside the daemon and beside none, and without a ledger; a file has its name only when the index was read to its end.
@@ -195,29 +189,23 @@ func TestIndex_InsideAndBeside(t *testing.T) {
 	bare := newSite(t, url, fast)
 	bare.move("state", "gone") // no ledger
 	whole := filepath.Join(bare.dir, "index.csv")
-	if out := bare.must(0, "index", "--vault", "ACME", "-o", whole); !strings.Contains(out, "ACME: the index gave 3 of 3 documents") {
-		t.Errorf("without a ledger:\n%s", out)
-	}
+	kit.Holds(t, "without a ledger",
+		bare.must(0, "index", "--vault", "ACME", "-o", whole), "ACME: the index gave 3 of 3 documents")
 	if b, err := os.ReadFile(whole); err != nil || strings.Count(string(b), "\r\n") != 4 || !strings.Contains(string(b), `"inv 02"`) {
 		t.Errorf("%v\n%s\nwant no error, strings.Count(string(b), \"\\r\\n\") = 4, b with `\"inv 02\"`", err, b)
 	}
 	bare.must(exitCreate, "index", "-o", whole)
 	s.start("run")
 	s.listens()
-	if out := s.must(0, "index"); !strings.Contains(out, "ACME: the index gave 3 of 3 documents") || !strings.Contains(out, "BETA: the index gave 0 of 0 documents") {
-		t.Errorf("inside:\n%s", out)
-	}
+	kit.Holds(t, "inside",
+		s.must(0, "index"), "ACME: the index gave 3 of 3 documents", "BETA: the index gave 0 of 0 documents")
 	kit.Must(t, emu.SetReadings(emulator.Readings{IndexFound: "more"}))
 	part := filepath.Join(s.dir, "part.json")
-	if out := s.must(exitPerson, "index", "--vault", "ACME", "-o", part); !strings.Contains(out, "ACME: the index gave 3 of 1003 documents") {
-		t.Errorf("an index that never tells the right number:\n%s", out)
-	}
-	if _, err := os.Lstat(part); err == nil {
-		t.Error("a part has the name of the whole")
-	}
-	if b, err := os.ReadFile(part + ".incomplete"); err != nil || strings.Count(string(b), "\n") != 4 {
-		t.Errorf("%v\n%s\nwant no error, strings.Count(string(b), \"\\n\") = 4", err, b)
-	}
+	kit.Holds(t, "an index that never tells the right number",
+		s.must(exitPerson, "index", "--vault", "ACME", "-o", part), "ACME: the index gave 3 of 1003 documents")
+	kit.Fails(t, "a part has the name of the whole", kit.Err(os.Lstat(part)))
+	kit.Want(t, `strings.Count(string(b), "\n")`,
+		strings.Count(string(kit.Value(os.ReadFile(part+".incomplete"))(t)), "\n"), 4)
 }
 
 // hostileIndex has one document for each hostile text, which stands in every field of it.
@@ -238,9 +226,7 @@ func TestInjection_I7_IndexOfAHostileArchive(t *testing.T) {
 	s := newShelf(t)
 	for _, form := range []string{"counts", "csv", "json"} {
 		out, errs, code := readIndex(t, http.HandlerFunc(hostileIndex), "--separator=;", fmt.Sprint("--csv=", form == "csv"), fmt.Sprint("--json=", form == "json"))
-		if code != exitPerson {
-			t.Errorf("%s: exit %d, %s", form, code, errs)
-		}
+		kit.Check(t, code == exitPerson, "%s: exit %d, %s", form, code, errs)
 		s.clean("a text", form+" (stderr)", errs)
 		if form == "csv" {
 			s.tableIsClean(out)

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/test/kit"
 )
 
 // hostileTexts are what names, sidecars, answers of the service and reasons of people may hold to steer whoever reads.
@@ -40,9 +39,7 @@ func (s *shelf) every() {
 		s.tell(folder, at, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: text, Text: text + "\n" + text}})
 		out, _, code := s.say("hold", s.keys[folder].String(), "--reason", text+"x")
 		s.clean(name, "hold", out)
-		if code != exitDone {
-			s.t.Errorf("hold %s: exit %d", name, code)
-		}
+		kit.Want(s.t, "hold "+name+": exit", code, exitDone)
 	}
 }
 
@@ -96,9 +93,7 @@ func TestInjection_I7_EveryTextThroughEveryOutput(t *testing.T) {
 func (s *shelf) auditIsClean() {
 	for _, format := range []string{"html", "csv", "json"} {
 		text, errs, code := s.audit("--separator=;", "--format", format)
-		if code != exitDifferences {
-			s.t.Errorf("audit %s: exit %d, %s", format, code, errs)
-		}
+		kit.Check(s.t, code == exitDifferences, "audit %s: exit %d, %s", format, code, errs)
 		switch format {
 		case "html":
 			for _, bad := range []string{"<script", "<img", "<b>FORGED", `href="javascript`} {
@@ -108,9 +103,7 @@ func (s *shelf) auditIsClean() {
 		case "csv":
 			s.tableIsClean(text)
 		default:
-			if !json.Valid([]byte(text)) {
-				s.t.Error("the audit is no JSON")
-			}
+			kit.Check(s.t, json.Valid([]byte(text)), "the audit is no JSON")
 			s.clean("a text", "audit --format json", text)
 		}
 	}
@@ -127,9 +120,7 @@ func (s *shelf) tableIsClean(text string) {
 	}
 	for _, row := range rows {
 		for _, cell := range row {
-			if strings.TrimLeft(cell, "=+-@\t\r\n＝＋－＠") != cell {
-				s.t.Errorf("a spreadsheet takes %q for a formula", cell)
-			}
+			kit.Want(s.t, "a spreadsheet takes", strings.TrimLeft(cell, "=+-@\t\r\n＝＋－＠"), cell)
 			s.clean("a text", "a cell", cell)
 		}
 	}

@@ -45,16 +45,14 @@ func loadInside(t *testing.T, text string) config.Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
-	cfg, err := config.Load(path, noEnvironment)
-	kit.Must(t, err)
+	cfg := kit.Value(config.Load(path, noEnvironment))(t)
 	return cfg
 }
 
 // open opens the ledger, until the end of the test.
 func (in *inside) open() {
 	in.t.Helper()
-	l, err := boltledger.Open(boltledger.Config{Dir: in.cfg.StateDir, Location: in.cfg.Location})
-	kit.Must(in.t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: in.cfg.StateDir, Location: in.cfg.Location}))(in.t)
 	in.t.Cleanup(func() { l.Close() })
 	in.ledger = l
 }
@@ -72,9 +70,7 @@ func (in *inside) takes(doc *ledger.Document, evs ...ledger.Event) {
 	in.t.Helper()
 	at := in.Now.Add(-time.Hour)
 	rs, err := in.ledger.Apply(in.t.Context(), ledger.Change{Key: archive.NewKey(at), Events: evs, Document: doc, At: archive.Instant{Wall: at}})
-	if err != nil || rs[0].Err != nil {
-		in.t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
-	}
+	kit.Need(in.t, err == nil && rs[0].Err == nil, "err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 }
 
 // asks runs a command inside the daemon and returns what it wrote, and whether
@@ -92,16 +88,7 @@ func (in *inside) makeCatalog() {
 	ctx, stop := context.WithCancel(in.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
-	waitUntil(in.t, func() bool { return c.Status().Describe() == "" })
+	kit.Await(in.t, "the catalog", func() bool { return c.Status().Describe() == "" })
 	stop()
 	<-done
-}
-
-func waitUntil(t *testing.T, ready func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !ready(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("waited in vain")
-		}
-	}
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"archive/zip"
 	"bytes"
 	"encoding/json"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // I4: real invoices, that nobody here wrote, come back from fetch byte for byte.
@@ -27,33 +26,25 @@ func TestFetch_I4_RealInvoicesByteForByte(t *testing.T) {
 	for _, inv := range set {
 		s.drop("acme", inv.folder, map[string][]byte{inv.file: inv.content}, inv.sidecar)
 	}
-	if out, code := s.vaultd("run", "--once", "--wait"); code != 0 {
-		t.Fatalf("run --once --wait: exit %d\n%s", code, tail(out, 3000))
-	}
+	s.must(0, "run", "--once", "--wait")
 	for _, inv := range set {
 		got := filepath.Join(t.TempDir(), "got.zip")
 		if out, code := s.vaultd("fetch", inv.folder, "-o", got); code != 0 {
 			t.Errorf("fetch %s: exit %d: %s", inv.folder, code, out)
 			continue
 		}
-		z, err := zip.OpenReader(got)
-		kit.Must(t, err)
-		if len(z.File) != 1 {
-			t.Errorf("%s: %d files in the ZIP", inv.folder, len(z.File))
-		}
+		z := kit.Value(zip.OpenReader(got))(t)
+		kit.Want(t, inv.folder, len(z.File), 1)
 		for _, f := range z.File {
 			r, err := f.Open()
 			kit.Must(t, err)
 			back, err := io.ReadAll(r)
-			if err != nil || !bytes.Equal(back, inv.content) {
-				t.Errorf("%s: %s differs: %d bytes of %d, %v", inv.folder, f.Name, len(back), len(inv.content), err)
-			}
+			kit.Check(t, err == nil && bytes.Equal(back, inv.content),
+				"%s: %s differs: %d bytes of %d, %v", inv.folder, f.Name, len(back), len(inv.content), err)
 		}
 		z.Close()
 	}
-	if out, code := s.vaultd("verify", "--whole"); code != 0 {
-		t.Errorf("verify: exit %d\n%s", code, out)
-	}
+	s.must(0, "verify", "--whole")
 	for _, v := range emu.Violations() {
 		t.Errorf("the service saw: %s", v)
 	}
@@ -78,8 +69,7 @@ func invoiceSet(t *testing.T) []realInvoice {
 	if root == "" {
 		t.Skip("SKIPPED: no set of real invoices beside the checkout (shared/invoices)")
 	}
-	table, err := os.ReadFile(filepath.Join(root, "truth.tsv"))
-	kit.Must(t, err)
+	table := kit.Value(os.ReadFile(filepath.Join(root, "truth.tsv")))(t)
 	lines := strings.Split(strings.TrimRight(string(table), "\n"), "\n")
 	columns := strings.Split(lines[0], "\t")
 	var set []realInvoice
@@ -88,8 +78,7 @@ func invoiceSet(t *testing.T) []realInvoice {
 		for c, value := range strings.Split(line, "\t") {
 			fact[columns[c]] = strings.TrimSpace(value)
 		}
-		content, err := os.ReadFile(filepath.Join(root, fact["file"]))
-		kit.Must(t, err)
+		content := kit.Value(os.ReadFile(filepath.Join(root, fact["file"])))(t)
 		set = append(set, realInvoice{folder: fmt.Sprintf("%02d %s", i+1, filepath.Base(fact["file"])), file: filepath.Base(fact["file"]),
 			content: content, sidecar: sidecarOf(fact, i)})
 	}

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"vaultd/internal/test/kit"
-
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +19,7 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 
 	"vaultd/internal/config"
+	"vaultd/internal/test/kit"
 )
 
 // The handler keeps the rules of log/slog; single capitals stand for groups there.
@@ -52,9 +51,7 @@ func TestJournalHandler_KeepsSlogsRules(t *testing.T) {
 		got = append(got, m)
 		return nil
 	}
-	if err := slogtest.TestHandler(h, func() []map[string]any { return got }); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of TestHandler", slogtest.TestHandler(h, func() []map[string]any { return got }), nil)
 }
 
 func TestJournalHandler_FieldsPriorityAndMessageID(t *testing.T) {
@@ -73,21 +70,16 @@ func TestJournalHandler_FieldsPriorityAndMessageID(t *testing.T) {
 	log.Debug("entry", "state", "sealed")
 	log.Warn("entry", "key", "06gz", "state", "rejected", "drop", "acme-in", "bumId", "b-1", "cause", "date not understood")
 	log.Error("route paused", "route", "vault ACME", "err", config.Secret("hunter2"))
-	if len(got) != 2 {
-		t.Fatalf("%d records", len(got))
-	}
+	kit.Need(t, len(got) == 2, "%d records", len(got))
 	for name, want := range map[string]string{"VAULTD_KEY": "06gz", "VAULTD_STATE": "rejected", "VAULTD_DROP": "acme-in",
 		"VAULTD_BUMID": "b-1", "MESSAGE_ID": messageIDs["entry rejected"], "SYSLOG_IDENTIFIER": "vaultd"} {
-		if got[0].fields[name] != want {
-			t.Errorf("%s is %q, want %q", name, got[0].fields[name], want)
-		}
+		kit.Want(t, name, got[0].fields[name], want)
 	}
 	if got[0].p != journal.PriWarning || got[1].p != journal.PriErr || got[1].fields["VAULTD_ROUTE"] != "vault ACME" {
 		t.Errorf(`got = %v, want got[0].p = journal.PriWarning, got[1].p = journal.PriErr, got[1].fields["VAULTD_ROUTE"] = "vault ACME"`, got)
 	}
-	if want := `entry key=06gz state=rejected drop=acme-in bumId=b-1 cause="date not understood"`; got[0].message != want {
-		t.Errorf("%q, want got[0].message = %v", got[0].message, want)
-	}
+	kit.Want(t, "got[0].message",
+		`entry key=06gz state=rejected drop=acme-in bumId=b-1 cause="date not understood"`, got[0].message)
 	if s := fmt.Sprint(got); strings.Contains(s, "hunter2") {
 		t.Error("a secret in the journal:", s)
 	}
@@ -97,14 +89,12 @@ func TestJournalHandler_FieldsPriorityAndMessageID(t *testing.T) {
 func TestMessageIDs_AreSaidAndDocumented(t *testing.T) {
 	var source strings.Builder
 	for _, dir := range []string{".", "../../internal/ingest", "../../internal/daemon"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		kit.Must(t, err)
+		files := kit.Value(filepath.Glob(filepath.Join(dir, "*.go")))(t)
 		for _, f := range files {
 			if strings.HasSuffix(f, "_test.go") || filepath.Base(f) == "journal.go" {
 				continue
 			}
-			b, err := os.ReadFile(f)
-			kit.Must(t, err)
+			b := kit.Value(os.ReadFile(f))(t)
 			source.Write(b)
 		}
 	}
@@ -112,9 +102,7 @@ func TestMessageIDs_AreSaidAndDocumented(t *testing.T) {
 	table := "| message | MESSAGE_ID |\n|---|---|\n"
 	for _, kind := range slices.SortedFunc(maps.Keys(messageIDs), func(a, b string) int { return strings.Compare(messageIDs[a], messageIDs[b]) }) {
 		id := messageIDs[kind]
-		if seen[id] || !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(id) {
-			t.Errorf("%s: id %s", kind, id)
-		}
+		kit.Check(t, !seen[id] && regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(id), "%s: id %s", kind, id)
 		seen[id] = true
 		said := kind
 		if strings.HasPrefix(kind, "entry ") {
@@ -150,8 +138,7 @@ var updateDocs = flag.Bool("update-docs", false, "write what is generated in doc
 func inDocs(t *testing.T, path, mark, want string) {
 	t.Helper()
 	begin, end := "<!-- "+mark+": begin -->\n", "<!-- "+mark+": end -->"
-	old, err := os.ReadFile(path)
-	kit.Must(t, err)
+	old := kit.Value(os.ReadFile(path))(t)
 	head, rest, ok := strings.Cut(string(old), begin)
 	have, tail, ok2 := strings.Cut(rest, end)
 	switch {

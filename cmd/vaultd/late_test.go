@@ -1,13 +1,17 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // A store keeps a package that it calls refused, and the service archives both. The ledger knew of one: the comparison
@@ -32,10 +36,10 @@ func TestReconcile_I2_NamesWhatIsArchivedTwice(t *testing.T) {
 		}
 		return bumIDs
 	}
-	waitFor(t, "both to be archived", func() bool { return len(copies()) == 2 })
+	kit.Await(t, "both to be archived", func() bool { return len(copies()) == 2 })
 	s.calm(1)
 	// An entry that moves on during a comparison is left to the next one. The folder moves before that is committed.
-	waitFor(t, "the folder to be kept", func() bool {
+	kit.Await(t, "the folder to be kept", func() bool {
 		out, _ := s.vaultd("list", "--json")
 		return strings.Contains(out, `"source":"kept"`)
 	})
@@ -54,18 +58,13 @@ func TestReconcile_I2_NamesWhatIsArchivedTwice(t *testing.T) {
 		if arg != "" {
 			args = append(args, arg)
 		}
-		if out, _ := s.vaultd(args...); !strings.Contains(out, want) {
-			t.Errorf("%s does not say %q:\n%s", command, want, out)
-		}
+		out, _ := s.vaultd(args...)
+		kit.Check(t, strings.Contains(out, want), "%s does not say %q:\n%s", command, want, out)
 	}
 	s.must(0, "verify")
 	s.must(0, "close", "twice 00", "--reason", "the provider removed the second one")
-	if out := s.must(0, "reconcile"); !strings.Contains(out, "nothing differs") {
-		t.Errorf("after it was closed:\n%s", out)
-	}
-	if out := s.must(0, "status"); strings.Contains(out, "more than once") {
-		t.Errorf("after it was closed:\n%s", out)
-	}
+	kit.Holds(t, "after it was closed", s.must(0, "reconcile"), "nothing differs")
+	kit.Lacks(t, "after it was closed", s.must(0, "status"), "more than once")
 }
 
 // Nothing is released unasked: inside the daemon and beside none.
@@ -78,7 +77,7 @@ func TestRelease_I2_AsksBeforeItSends(t *testing.T) {
 	s.dropped("acme", "lost", 1)
 	p := s.start("run")
 	state := func(want string) bool { out, _ := s.vaultd("list"); return strings.Contains(out, want) }
-	waitFor(t, "it to be unclear", func() bool { return state("unclear") })
+	kit.Await(t, "it to be unclear", func() bool { return state("unclear") })
 	kit.Must(t, emu.SetFaults(emulator.Faults{Rules: []emulator.Rule{lost, away}}))
 	registered := emu.CountCalls("register")
 	refused := func(where string) {
@@ -91,10 +90,40 @@ func TestRelease_I2_AsksBeforeItSends(t *testing.T) {
 	p.stop(t)
 	refused("beside")
 	kit.Must(t, emu.SetFaults(emulator.Faults{}))
-	if out := s.must(0, "release", "lost 00", "--reason", "nothing arrived"); !strings.Contains(out, "possibly double for ever") {
-		t.Errorf(`out = %v, want out with "possibly double for ever"`, out)
-	}
+	kit.Holds(t, "out", s.must(0, "release", "lost 00", "--reason", "nothing arrived"), "possibly double for ever")
 	s.start("run")
-	waitFor(t, "it to be archived", func() bool { return state("archived") })
+	kit.Await(t, "it to be archived", func() bool { return state("archived") })
 	s.must(0, "verify")
+}
+
+// I32: sixteen years on, what the archive has removed is no difference where the contract's years are configured, and
+// the audit counts it. Where they are not, it is missing.
+func TestReconcile_I32_SixteenYearsOn(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{}) // its archive is empty: all has left it
+	s := newSite(t, url, fast)
+	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state")})
+	kit.Must(t, err)
+	then := time.Now().AddDate(-16, 0, 0)
+	seal, doc := sealed("Otto 19", 1000)
+	rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(then), At: archive.Instant{Wall: then}, Document: doc, Events: []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "ACME", Drop: "acme", Folder: "Otto 19"}, seal, ledger.RegisterIntended{},
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary, Sent: archive.Instant{Wall: then}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: "bum-1", Status: archive.Successful, Updated: then, Record: []byte("{}")}, Grace: time.Hour},
+		ledger.PlaceIntended{Dest: "_archived/x"}, ledger.Placed{}}})
+	kit.Need(t, err == nil && rs[0].Err == nil, "err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
+	kit.Must(t, l.Close())
+	if out := s.must(exitDifferences, "reconcile"); !strings.Contains(out, "  MISSING    1\n") || strings.Contains(out, "ended") {
+		t.Errorf("retention is not known:\n%s", out)
+	}
+	text := kit.Value(os.ReadFile(s.config))(t)
+	kit.Must(t, os.WriteFile(s.config, []byte(strings.ReplaceAll(string(text), "settle: 300ms", "settle: 300ms, retention: 10y")), 0o640))
+	if out := s.must(0, "reconcile"); !strings.Contains(out, "  ended      1 document: not in the index any more, and the retention is over\n") || !strings.Contains(out, "nothing differs") {
+		t.Errorf("ten years:\n%s", out)
+	}
+	kit.Holds(t, "ten years", s.must(0, "reconcile", "--json"), `"retentionEnded":1`)
+	s.must(0, "verify")
+	if out := s.must(exitDifferences, "audit", "--json"); !strings.Contains(out, `"retentionEnded":1`) || !strings.Contains(out, "The retention of 1 archived document is over") {
+		t.Errorf("audit:\n%s", out)
+	}
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // A disk is too small, and somebody puts a link to a larger one in the place of the spool: check and run say what to do instead, and the
@@ -30,15 +29,12 @@ func TestCheck_I19_TheSpoolIsALink(t *testing.T) {
 	for _, command := range []string{"check", "run"} {
 		out, code := s.vaultd(command)
 		for _, want := range []string{"state_dir", "spool is a link", "remove the link", "mount --bind", "set state_dir to a folder on the larger disk"} {
-			if code != exitConfig || !strings.Contains(out, want) {
-				t.Errorf("%s ends with %d and does not say %q: %s", command, code, want, out)
-			}
+			kit.Check(t, code == exitConfig && strings.Contains(out, want),
+				"%s ends with %d and does not say %q: %s", command, code, want, out)
 		}
 	}
 	for _, name := range foreign {
-		if text, err := os.ReadFile(filepath.Join(big, name)); err != nil || string(text) != "theirs" {
-			t.Errorf(`%s: %q %v, want no error, string(text) = "theirs"`, name, text, err)
-		}
+		kit.Want(t, name, string(kit.Value(os.ReadFile(filepath.Join(big, name)))(t)), "theirs")
 	}
 }
 
@@ -60,7 +56,7 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 	kit.Must(t, os.WriteFile(filepath.Join(other, "vertrag.pdf"), []byte("%PDF the same bytes"), 0o660))
 	p := s.begin()
 	kept := ""
-	waitFor(t, "the folder to be kept", func() bool {
+	kit.Await(t, "the folder to be kept", func() bool {
 		found, _ := filepath.Glob(filepath.Join(s.dir, "acme/_archived/*/Huber 88/Anlagen"))
 		if len(found) > 0 {
 			kept = found[0]
@@ -68,19 +64,14 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 		return kept != ""
 	})
 	kit.Must(t, unix.Mount(other, kept, "", unix.MS_BIND, ""))
-	waitFor(t, "people to be told", func() bool {
+	kit.Await(t, "people to be told", func() bool {
 		out, _ := s.vaultd("status")
 		return strings.Contains(out, "something is mounted at") && strings.Contains(out, kept)
 	})
-	if text, err := os.ReadFile(filepath.Join(other, "vertrag.pdf")); err != nil || string(text) != "%PDF the same bytes" {
-		t.Errorf("the foreign file is %q: %v", text, err)
-	}
+	kit.Want(t, "the foreign file",
+		string(kit.Value(os.ReadFile(filepath.Join(other, "vertrag.pdf")))(t)), "%PDF the same bytes")
 	kit.Must(t, unix.Unmount(kept, unix.MNT_DETACH))
-	waitFor(t, "the folder to go", func() bool { _, err := os.Lstat(filepath.Dir(kept)); return os.IsNotExist(err) })
-	if code := p.stop(t); code != 0 {
-		t.Errorf("exit %d", code)
-	}
-	if _, err := os.Lstat(filepath.Join(other, "vertrag.pdf")); err != nil {
-		t.Errorf("the foreign file: %v", err)
-	}
+	kit.Await(t, "the folder to go", func() bool { _, err := os.Lstat(filepath.Dir(kept)); return os.IsNotExist(err) })
+	kit.Want(t, "exit", p.stop(t), 0)
+	kit.Want(t, "the foreign file", kit.Err(os.Lstat(filepath.Join(other, "vertrag.pdf"))), nil)
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"cmp"
 	"fmt"
 	"log/slog"
@@ -13,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // A list comes in each order, either way round, and what has no value to sort by comes last in both.
@@ -51,14 +50,12 @@ func TestList_Orders(t *testing.T) {
 				args = append(args, fmt.Sprint("--limit=", row.limit))
 			}
 			got, more := s.folders(args...)
-			if strings.Join(got, " ") != row.want || more != row.more {
-				t.Errorf("%q, more %v; want %q", got, more, row.want)
-			}
+			kit.Check(t, strings.Join(got, " ") == row.want && more == row.more,
+				"%q, more %v; want %q", got, more, row.want)
 		})
 	}
-	if _, errs, code := s.say("list", "--sort=colour"); code != exitUsage || !strings.Contains(errs, "known are seen, archived") {
-		t.Errorf("exit %d: %s", code, errs)
-	}
+	_, errs, code := s.say("list", "--sort=colour")
+	kit.Check(t, code == exitUsage && strings.Contains(errs, "known are seen, archived"), "exit %d: %s", code, errs)
 }
 
 // What the document says selects and sorts, and pages give the whole, with the catalog as without one.
@@ -85,9 +82,8 @@ func TestList_ByWhatTheDocumentSays(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s catalog %v", name, withCatalog), func(t *testing.T) {
 				args := []string{"--sort", cmp.Or(row.by, "seen"), "--type", row.kind, "--number", row.number, "--sender", row.sender}
-				if got, _ := s.folders(args...); strings.Join(got, ", ") != row.want {
-					t.Errorf("%q, want %q", got, row.want)
-				}
+				got, _ := s.folders(args...)
+				kit.Check(t, strings.Join(got, ", ") == row.want, "%q, want %q", got, row.want)
 				var pages []string
 				for after := ""; ; {
 					got, more := s.folders(append(args, "--limit=2", "--after", after)...)
@@ -96,24 +92,20 @@ func TestList_ByWhatTheDocumentSays(t *testing.T) {
 					}
 					after = s.keys[got[len(got)-1]].String()
 				}
-				if strings.Join(pages, ", ") != row.want {
-					t.Errorf("in pages %q, want %q", pages, row.want)
-				}
+				kit.Want(t, fmt.Sprintf("in pages %q", pages), strings.Join(pages, ", "), row.want)
 			})
 		}
 	}
 	for text, says := range map[string]string{"nothing": "is no key", archive.Key{1}.String(): "no folder has the key"} {
-		if _, errs, code := s.say("list", "--after", text); code != exitUsage || !strings.Contains(errs, says) {
-			t.Errorf("--after %s: exit %d: %s", text, code, errs)
-		}
+		_, errs, code := s.say("list", "--after", text)
+		kit.Check(t, code == exitUsage && strings.Contains(errs, says), "--after %s: exit %d: %s", text, code, errs)
 	}
 	if _, errs, code := s.say("list", "--type=Bill"); code != exitUsage || !strings.Contains(errs, "known are Invoice") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	_, errs, _ := s.say("list", "--limit=2")
-	if want := "the newest 2; --after " + s.keys["Otto 19"].String() + " goes on"; !strings.Contains(errs, want) {
-		t.Errorf("%q, want %q", errs, want)
-	}
+	want := "the newest 2; --after " + s.keys["Otto 19"].String() + " goes on"
+	kit.Check(t, strings.Contains(errs, want), "%q, want %q", errs, want)
 }
 
 // A sorted list that is longer than what is held at once comes whole and in order.
@@ -137,9 +129,7 @@ func TestList_SortedInParts(t *testing.T) {
 	c := catalog.OpenStopped(t.Context(), catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger.Ledger, Log: slog.New(slog.DiscardHandler)}) // there is no file: the ledger is read
 	got := ask(c)
 	kit.Must(t, c.Close())
-	if strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf(`%q, want strings.Join(got, " ") = %v`, got, strings.Join(want, " "))
-	}
+	kit.Want(t, fmt.Sprintf("%q", got), strings.Join(got, " "), strings.Join(want, " "))
 }
 
 // Times are a day in the operator's zone, a time, RFC 3339, or how long ago; the day of --until counts whole.
@@ -160,14 +150,12 @@ func TestList_SinceUntil(t *testing.T) {
 		"Reversed": {"2026-11-19", "2026-11-18", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := s.folders("--since", row.since, "--until", row.until); strings.Join(got, " ") != row.want {
-				t.Errorf("%q, want %q", got, row.want)
-			}
+			got, _ := s.folders("--since", row.since, "--until", row.until)
+			kit.Check(t, strings.Join(got, " ") == row.want, "%q, want %q", got, row.want)
 		})
 	}
 	for _, wrong := range []string{"yesterday", "2026-13-01", "7", "20.11.2026"} {
-		if _, errs, code := s.say("list", "--since", wrong); code != exitUsage || !strings.Contains(errs, "--since: ") {
-			t.Errorf("%q: exit %d: %s", wrong, code, errs)
-		}
+		_, errs, code := s.say("list", "--since", wrong)
+		kit.Check(t, code == exitUsage && strings.Contains(errs, "--since: "), "%q: exit %d: %s", wrong, code, errs)
 	}
 }

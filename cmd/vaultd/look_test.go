@@ -24,12 +24,9 @@ import (
 
 func changeFile(t *testing.T, path, text string) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	kit.Must(t, err)
+	b := kit.Value(os.ReadFile(path))(t)
 	n := bytes.Count(b, []byte(text))
-	if n == 0 {
-		t.Fatalf("%q is not in %s", text, path)
-	}
+	kit.Need(t, n != 0, "%q is not in %s", text, path)
 	kit.Must(t, os.WriteFile(path, bytes.ReplaceAll(b, []byte(text), []byte("X"+text[1:])), 0o600))
 }
 
@@ -42,9 +39,7 @@ Kern\x1b[2J 6  quarantined                  acme-in  12:32         the answer na
 Huber 88       rejected                     acme-in  11:32         amount not understood
 Müller 4711    archived     NR Müller 4711  acme-in  10:32  bum-1
 `
-	if code != 0 || out != want {
-		t.Errorf("exit %d\n%s", code, out)
-	}
+	kit.Check(t, code == 0 && out == want, "exit %d\n%s", code, out)
 }
 
 // Scripts read these keys, in this order, in every object.
@@ -52,14 +47,10 @@ func TestList_JSONKeysNeverChange(t *testing.T) {
 	s := filled(t)
 	out, _, _ := s.say("list", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if len(lines) != 4 {
-		t.Fatalf("%d lines\n%s", len(lines), out)
-	}
+	kit.Need(t, len(lines) == 4, "%d lines\n%s", len(lines), out)
 	want := strings.Split("key, clientUUID, bumId, vault, drop, folder, documentId, state, source, sha256, size, seenAt, registeredAt, uploadedAt, archivedAt, reason, asRead, first, warnings, route, deliveredAt, recipient, means", ", ")
 	for _, line := range lines {
-		if got := keysOf(t, line); !slices.Equal(got, want) {
-			t.Errorf("keys %v", got)
-		}
+		kit.Want(t, "keys", keysOf(t, line), want)
 	}
 	if !strings.Contains(lines[3], `"archivedAt":"2026-11-20T09:32:00Z","reason":null`) || !strings.Contains(lines[2], `"clientUUID":null,"bumId":null`) {
 		t.Errorf("out = %v, want lines[3] with `\"archivedAt\":\"2026-11-20T09:32:00Z\",\"reason\":null`, lines[2] with `\"clientUUID\":null,\"bumId\":null`", out)
@@ -70,12 +61,9 @@ func TestList_JSONKeysNeverChange(t *testing.T) {
 func keysOf(t *testing.T, object string) (keys []string) {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(object))
-	if _, err := dec.Token(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(dec.Token())(t)
 	for dec.More() {
-		k, err := dec.Token()
-		kit.Must(t, err)
+		k := kit.Value(dec.Token())(t)
 		var skip any
 		kit.Must(t, dec.Decode(&skip))
 		keys = append(keys, k.(string))
@@ -100,9 +88,8 @@ func TestList_Filters(t *testing.T) {
 		"LimitCounted": {args: []string{"--state=archived", "--limit=1", "--drop=acme-in", "--vault=V-1"}, want: []string{"Müller 4711"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, more := s.folders(row.args...); !slices.Equal(got, row.want) || more != row.more {
-				t.Errorf("%q, more %v; want %q, %v", got, more, row.want, row.more)
-			}
+			got, more := s.folders(row.args...)
+			kit.Check(t, slices.Equal(got, row.want) && more == row.more, "%q, more %v; want %q, %v", got, more, row.want, row.more)
 		})
 	}
 }
@@ -131,9 +118,7 @@ func TestShow_TellsEverything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errs, code := s.say("show", row.x)
-			if code != 0 {
-				t.Fatalf("exit %d: %s", code, errs)
-			}
+			kit.Need(t, code == 0, "exit %d: %s", code, errs)
 			for _, w := range row.want {
 				kit.Holds(t, "out", out, w)
 			}
@@ -147,9 +132,8 @@ func TestShow_ByClientUUIDAndJSON(t *testing.T) {
 	kit.Must(t, err)
 	out, _, code := s.say("show", "--json", strings.ToUpper(e.ID.String()))
 	var got present.ShowJSON
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
-		t.Fatalf("err = %v, code = %v, want no error, code = 0", err, code)
-	}
+	err = json.Unmarshal([]byte(out), &got)
+	kit.Need(t, err == nil && code == 0, "err = %v, code = %v, want no error, code = 0", err, code)
 	if got.Folder != "Müller 4711" || len(got.Files) != 1 || len(got.History) != 9 || got.Registrations[0].Fate != "archived" || *got.Record == "" || got.Cause != nil {
 		t.Errorf(`%+v, want got.Folder = "Müller 4711", len(got.Files) = 1, len(got.History) = 9, got.Registrations[0].Fate = "archived", *got.Record other than "", got.Cause = nil`, got)
 	}
@@ -163,24 +147,19 @@ func TestShow_NotUniqueOrNotThere(t *testing.T) {
 	again := archive.NewKey(noon)
 	s.keys["Huber 88"], s.keys["first"] = again, s.keys["Huber 88"]
 	rs, err := s.ledger.Apply(t.Context(), ledger.Change{Key: again, Events: []ledger.Event{ledger.ClaimedFolder{Vault: "V-1", Drop: "acme-in", Folder: "Huber 88"}}, At: archive.Instant{Wall: noon}})
-	if err != nil || rs[0].Err != nil {
-		t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
-	}
+	kit.Need(t, err == nil && rs[0].Err == nil, "err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 	_, errs, code := s.say("show", "Huber 88")
 	if code != exitFailed || !strings.Contains(errs, again.String()) || !strings.Contains(errs, s.keys["first"].String()) || !strings.Contains(errs, "2 are known as") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
-	if _, errs, code := s.say("show", "\x1b[31mnobody"); code != exitFailed || strings.Contains(errs, "\x1b") {
-		t.Errorf("exit %d\n%s", code, errs)
-	}
+	_, errs, code = s.say("show", "\x1b[31mnobody")
+	kit.Check(t, code == exitFailed && !strings.Contains(errs, "\x1b"), "exit %d\n%s", code, errs)
 }
 
 func TestStatus_NeedsAPerson(t *testing.T) {
 	s := filled(t)
 	out, errs, code := s.say("status")
-	if code != exitPerson || errs != "" {
-		t.Errorf("exit %d: %s", code, errs)
-	}
+	kit.Check(t, code == exitPerson && errs == "", "exit %d: %s", code, errs)
 	kit.Holds(t, "out", out,
 		"TEST vault.example  20 Nov 14:32 CET\nTEST, NO EVIDENCE: what a test environment archives proves nothing\n",
 		"NEEDS YOU: 1 now, 2 soon     last success 10:32, 4 h ago\n",
@@ -226,13 +205,9 @@ func TestStatus_I26_Loud(t *testing.T) {
 			for _, n := range s.summary().Needs {
 				words = append(words, n.What)
 			}
-			if strings.Join(words, " ") != row.want {
-				t.Errorf("needs %v, want %q", words, row.want)
-			}
+			kit.Want(t, fmt.Sprintf("needs %v", words), strings.Join(words, " "), row.want)
 			_, _, code := s.say("status")
-			if want := map[bool]int{true: exitDone, false: exitPerson}[row.want == ""]; code != want {
-				t.Errorf("exit %d, want %d", code, want)
-			}
+			kit.Want(t, "exit", map[bool]int{true: exitDone, false: exitPerson}[row.want == ""], code)
 		})
 	}
 }
@@ -278,9 +253,7 @@ func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 	verify := func(args ...string) string {
 		t.Helper()
 		out, errs, code := s.say(append([]string{"verify"}, args...)...)
-		if code != 0 {
-			t.Fatalf("exit %d\n%s%s", code, out, errs)
-		}
+		kit.Need(t, code == 0, "exit %d\n%s%s", code, out, errs)
 		return out
 	}
 	line := fmt.Sprint(s.ledger.Head().N)
@@ -295,9 +268,7 @@ func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 		"JOURNAL   0 lines replayed", "RESULT    nothing differs in what came behind line "+line+"; what came before rests on",
 	)
 	kit.Must(t, os.WriteFile(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName), []byte("x"), 0o600))
-	if out := verify(); !strings.Contains(out, "WHOLE     everything was read: the checkpoint was not used: it is damaged") {
-		t.Errorf(`out = %v, want out with "WHOLE everything was read: the checkpoint was not used: it is damaged"`, out)
-	}
+	kit.Holds(t, "out", verify(), "WHOLE     everything was read: the checkpoint was not used: it is damaged")
 }
 
 func TestCommands_StopWithTheirContext(t *testing.T) {
@@ -308,12 +279,9 @@ func TestCommands_StopWithTheirContext(t *testing.T) {
 	run := func(args ...string) int {
 		return program.Run(ctx, append([]string{"--config", s.config}, args...), strings.NewReader(""), out, io.Discard, noEnv)
 	}
-	if code := run("list", "--json"); code != exitTemporary || strings.Count(out.String(), "\n") != 1 {
-		t.Errorf("exit %d\n%s", code, out)
-	}
+	code := run("list", "--json")
+	kit.Check(t, code == exitTemporary && strings.Count(out.String(), "\n") == 1, "exit %d\n%s", code, out)
 	for _, args := range [][]string{{"list"}, {"show", "Müller 4711"}, {"status"}, {"verify"}} {
-		if code := run(args...); code != exitTemporary {
-			t.Errorf("%v: exit %d, want %d", args, code, exitTemporary)
-		}
+		kit.Want(t, fmt.Sprintf("%v: exit", args), run(args...), exitTemporary)
 	}
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // Where the whole state is gone, every command names the way out, no new ledger is made, and that way leads back.
@@ -30,9 +29,7 @@ func TestLost_I15_TheWholeStateIsGone(t *testing.T) {
 	}
 	s.must(0, "rebuild", "--reason", "state lost")
 	s.must(0, "reconcile")
-	if out := s.must(0, "run", "--once", "--wait"); strings.Contains(out, "safe mode") {
-		t.Errorf("the way out leads nowhere:\n%s", out)
-	}
+	kit.Lacks(t, "the way out leads nowhere", s.must(0, "run", "--once", "--wait"), "safe mode")
 }
 
 // A new ledger in place of a lost one: each command that refuses says how to get out, and that works.
@@ -51,9 +48,7 @@ func TestLost_I15_ANewLedgerInPlaceOfALostOne(t *testing.T) {
 	const way = "move ledger.db and ledger.head out of it"
 	for args, code := range map[string]int{"run --once": exitConfig, "rebuild --reason lost": exitCreate, "restore --take-over --reason lost " + copied: exitConfig,
 		"status": exitPerson, "check --offline": 0} {
-		if out := s.must(code, strings.Fields(args)...); !strings.Contains(out, way) {
-			t.Errorf("vaultd %s:\n%s", args, out)
-		}
+		kit.Holds(t, "vaultd "+args, s.must(code, strings.Fields(args)...), way)
 	}
 	for _, name := range []string{"ledger.db", "ledger.head"} {
 		kit.Must(t, os.Rename(filepath.Join(state, name), filepath.Join(s.dir, name)))
@@ -66,14 +61,11 @@ func TestInit_AnEmptyLedgerIsBoundAnew(t *testing.T) {
 	t.Parallel()
 	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond})
 	s := newSite(t, "http://127.0.0.1:1", fast)
-	text, err := os.ReadFile(s.config)
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(s.config))(t)
 	bindTo := func(address string) {
 		kit.Must(t, os.WriteFile(s.config, []byte(strings.Replace(string(text), "http://127.0.0.1:1", address, 1)), 0o640))
 	}
-	if out := s.must(exitCreate, "init"); !strings.Contains(out, "exists already") {
-		t.Errorf("bound as it should be:\n%s", out)
-	}
+	kit.Holds(t, "bound as it should be", s.must(exitCreate, "init"), "exists already")
 	bindTo(url)
 	for args, code := range map[string]int{"check --offline": 0, "status": exitPerson} {
 		if out := s.must(code, strings.Fields(args)...); !strings.Contains(out, `the ledger was made for service "http://127.0.0.1:1", the configuration says "`+url) {
@@ -84,9 +76,7 @@ func TestInit_AnEmptyLedgerIsBoundAnew(t *testing.T) {
 	s.fill(1, 0)
 	s.must(0, "run", "--once", "--wait")
 	bindTo("http://127.0.0.1:2")
-	if out := s.must(exitCreate, "init"); !strings.Contains(out, "nothing was changed") {
-		t.Errorf("one that knows something:\n%s", out)
-	}
+	kit.Holds(t, "one that knows something", s.must(exitCreate, "init"), "nothing was changed")
 }
 
 // I19: a look with check leaves no lock in a state directory that is another user's: its daemon could not open that.
@@ -99,9 +89,7 @@ func TestCheck_I19_LeavesNothingInAnothersStateDirectory(t *testing.T) {
 	state := filepath.Join(s.dir, "state")
 	kit.Must(t, os.Chown(state, 1, 1))
 	s.must(0, "check", "--offline")
-	if _, err := os.Lstat(filepath.Join(state, "vaultd.lock")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a lock: %v", err)
-	}
+	kit.Fails(t, "a lock", kit.Err(os.Lstat(filepath.Join(state, "vaultd.lock"))), os.ErrNotExist)
 }
 
 // A death of init between its steps: the next one goes on.

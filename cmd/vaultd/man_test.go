@@ -2,8 +2,6 @@
 package main
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"flag"
 	"fmt"
@@ -16,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vaultd/internal/test/kit"
 )
 
 //go:generate go test -run ^TestManPages$ . -args -write-pages
@@ -32,8 +32,7 @@ func TestManPages(t *testing.T) {
 		kit.Must(t, os.MkdirAll(manDir, 0o755))
 	}
 	left := map[string]bool{}
-	lying, err := filepath.Glob(filepath.Join(manDir, "*.8"))
-	kit.Must(t, err)
+	lying := kit.Value(filepath.Glob(filepath.Join(manDir, "*.8")))(t)
 	for _, name := range lying {
 		left[filepath.Base(name)] = true
 	}
@@ -50,9 +49,7 @@ func TestManPages(t *testing.T) {
 	}
 	for name := range left {
 		if *writePages {
-			if err := os.Remove(filepath.Join(manDir, name)); err != nil {
-				t.Error(err)
-			}
+			kit.Want(t, "the error of Remove", os.Remove(filepath.Join(manDir, name)), nil)
 			continue
 		}
 		t.Errorf("docs/man/%s belongs to no command; make the pages anew with: make docs", name)

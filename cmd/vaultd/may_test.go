@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // lives are ways to stand in the ledger, by what they come to. Each begins with a folder that was claimed.
@@ -67,9 +66,8 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 				after, _, _ := s.ledger.Entry(before.Key)
 				// An allowed act goes as far as it can here: without a secret the archive cannot be asked, and the drop folder is not there.
 				isAllowed := code == exitDone || one.Name == "release" && code == exitRights || one.Name == "retry" && strings.Contains(errs, "is not there")
-				if isAllowed != (illegal == nil) || illegal != nil && after.Rev != before.Rev {
-					t.Errorf("%s: exit %d %s; the ledger says %v", folder, code, errs, illegal)
-				}
+				kit.Check(t, isAllowed == (illegal == nil) && (illegal == nil || after.Rev == before.Rev),
+					"%s: exit %d %s; the ledger says %v", folder, code, errs, illegal)
 				if illegal != nil {
 					refused++
 				} else {
@@ -78,9 +76,7 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 			}
 		}
 	}
-	if allowed < 60 || refused < 60 {
-		t.Errorf("%d allowed, %d refused", allowed, refused)
-	}
+	kit.Check(t, allowed >= 60 && refused >= 60, "%d allowed, %d refused", allowed, refused)
 }
 
 // Closing what the archive contradicts ends the alarm, and the flag stays.
@@ -90,17 +86,15 @@ func TestClose_I13_I26_ContradictionIsSettled(t *testing.T) {
 	needs := func() int {
 		return len(s.summary().Needs)
 	}
-	if n := needs(); n != 1 {
-		t.Fatalf("%d needs before", n)
-	}
+	n := needs()
+	kit.Need(t, n == 1, "%d needs before", n)
 	out, errs, code := s.say("close", "Müller 4711", "--reason", "provider: ticket 4711")
 	e, _, _ := s.ledger.Entry(s.keys["Müller 4711"])
 	if code != 0 || e.State != ledger.Archived || !e.Contradicted || !e.Resolved || needs() != 0 || !strings.Contains(out, "flagged for ever") {
 		t.Errorf("exit %d, %d needs, %+v\n%s%s", code, needs(), e, out, errs)
 	}
-	if _, errs, code := s.say("close", "Müller 4711", "--reason", "again"); code != exitFailed || !strings.Contains(errs, "resolved already") {
-		t.Errorf("exit %d %s", code, errs)
-	}
+	_, errs, code = s.say("close", "Müller 4711", "--reason", "again")
+	kit.Check(t, code == exitFailed && strings.Contains(errs, "resolved already"), "exit %d %s", code, errs)
 	s.tell("Kern 6", noon, nil, ledger.SentToQuarantine{}, ledger.ReconcileRequired{})
 	if _, errs, _ := s.say("close", "Kern 6", "--reason", "x"); strings.Contains(errs, "nothing to close") || !strings.Contains(errs, "vaultd reconcile") {
 		t.Errorf(`errs = %v, want errs without "nothing to close", errs with "vaultd reconcile"`, errs)

@@ -39,8 +39,7 @@ func newLine(t *testing.T, to string) *line {
 // listen takes up the port, the same one each time.
 func (l *line) listen() {
 	l.t.Helper()
-	server, err := net.Listen("tcp", l.addr)
-	kit.Must(l.t, err)
+	server := kit.Value(net.Listen("tcp", l.addr))(l.t)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listens, l.addr = server, server.Addr().String()
@@ -181,7 +180,7 @@ func TestNetwork_I24_LineOutOfOrder(t *testing.T) {
 		s.add("acme", row.name, 2)
 		total += 2
 		if row.words != "" {
-			waitFor(t, row.name+" to be told", func() bool {
+			kit.Await(t, row.name+" to be told", func() bool {
 				return slices.ContainsFunc(s.status().Pauses, func(p present.PausedTarget) bool { return strings.Contains(p.Text, row.words) })
 			})
 			if row.name == "Refused" {
@@ -189,7 +188,7 @@ func TestNetwork_I24_LineOutOfOrder(t *testing.T) {
 			}
 			l.set(nil)
 		}
-		waitFor(t, row.name+" to be over", s.inState("archived", uint64(total)))
+		kit.Await(t, row.name+" to be over", s.inState("archived", uint64(total)))
 		l.set(nil)
 	}
 	s.ends(p, emu, total)

@@ -76,8 +76,7 @@ const ownRoot = "/mnt" // in the namespace alone
 // newNewcomer makes the machine. Where this one forbids it he is nil, and the test says so.
 func newNewcomer(t *testing.T) *newcomer {
 	program := realProgram(t)
-	sources, err := filepath.Abs("../..")
-	kit.Must(t, err)
+	sources := kit.Value(filepath.Abs("../.."))(t)
 	runtime.LockOSThread() // for good: the namespaces are this thread's, and end with it
 	if err := ownMachine(sources); err != nil {
 		if os.Getenv("CI") != "" && os.Geteuid() == 0 {
@@ -205,9 +204,7 @@ func (n *newcomer) command(text string) *exec.Cmd {
 func (n *newcomer) works(text string) string {
 	n.t.Helper()
 	out, code := n.bash(text)
-	if code != 0 {
-		n.t.Fatalf("exit %d in %s:\n%s\n%s", code, n.cwd, text, out)
-	}
+	kit.Need(n.t, code == 0, "exit %d in %s:\n%s\n%s", code, n.cwd, text, out)
 	return out
 }
 
@@ -227,35 +224,28 @@ func (n *newcomer) stays(text, ready string) {
 		<-ended
 		log.Close()
 	})
-	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) { // processes of their own have no virtual time
+	kit.Await(n.t, ready+" after "+text, func() bool {
 		if _, code := n.bash(ready); code == 0 {
-			n.cwd = was
-			return
+			return true
 		}
-		said, _ := os.ReadFile(log.Name())
 		select {
 		case <-ended:
+			said, _ := os.ReadFile(log.Name())
 			n.t.Fatalf("it ended:\n%s\n%s", text, said)
 		default:
 		}
-		if time.Since(began) > time.Minute {
-			n.t.Fatalf("not ready (%s):\n%s\n%s", ready, text, said)
-		}
-	}
+		return false
+	})
+	n.cwd = was
 }
 
 // until waits until a command says what is wanted.
 func (n *newcomer) until(command, want string) {
 	n.t.Helper()
-	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) { // processes of their own have no virtual time
+	kit.Await(n.t, fmt.Sprintf("%s to say %q", command, want), func() bool {
 		out, _ := n.bash(command)
-		if strings.Contains(out, want) {
-			return
-		}
-		if time.Since(began) > 2*time.Minute {
-			n.t.Fatalf("%s never says %q:\n%s", command, want, out)
-		}
-	}
+		return strings.Contains(out, want)
+	})
 }
 
 // follow gives each block of commands of a part of a page, word for word, to the first of do whose name it begins with, or
@@ -313,13 +303,9 @@ func TestNewcomer_EveryBlockIsKnown(t *testing.T) {
 		blocks := blocksOf(readPage(t, name))
 		for _, block := range blocks {
 			shown := slices.ContainsFunc(shownBlocks, func(s string) bool { return strings.HasPrefix(block, s) })
-			if isCommands(block) == shown {
-				t.Errorf("%s: is this block commands, or output?\n%s", name, block)
-			}
+			kit.Check(t, isCommands(block) != shown, "%s: is this block commands, or output?\n%s", name, block)
 		}
-		if len(blocks) < 5 {
-			t.Errorf("%s: only %d blocks", name, len(blocks))
-		}
+		kit.Check(t, len(blocks) >= 5, "%s: only %d blocks", name, len(blocks))
 	}
 }
 
@@ -328,9 +314,7 @@ func between(t *testing.T, path, from, to string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(readPage(t, path), from)
 	part, _, ok2 := strings.Cut(rest, to)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no part from %q to %q", path, from, to)
-	}
+	kit.Need(t, ok && ok2, "%s has no part from %q to %q", path, from, to)
 	return part
 }
 
@@ -348,9 +332,8 @@ func TestNewcomer_ReadmeDemo(t *testing.T) {
 			out := n.works(block)
 			_, hints, ok := strings.Cut(out, "LOOK AROUND")
 			for _, want := range []string{"RESULT   NOT COMPLETE", "No delta covers 30 Oct 2026", "S-2026-118", "never dropped"} {
-				if _, booked, _ := strings.Cut(out, "BOOKED"); !strings.Contains(booked, want) {
-					t.Errorf("the demo does not say %q of what was booked:\n%s", want, out)
-				}
+				_, booked, _ := strings.Cut(out, "BOOKED")
+				kit.Check(t, strings.Contains(booked, want), "the demo does not say %q of what was booked:\n%s", want, out)
 			}
 			kit.Holds(t, "the demo", out,
 				"REJECTED AFTER DELIVERY: a person must ask the provider why", "NETWORK  1 delivered, 1 REJECTED AFTER DELIVERY, 1 refused before anything was sent", "2 came in; they and copies of what was delivered went into acme-in to be archived", "a GLN has 13 digits, this has 12.",
@@ -373,13 +356,9 @@ func TestNewcomer_ReadmeDemo(t *testing.T) {
 				case strings.HasSuffix(line, " status"):
 					may = []int{exitPerson}
 				}
-				if !slices.Contains(may, code) {
-					t.Errorf("%s: exit %d: %s", line, code, said)
-				}
+				kit.Check(t, slices.Contains(may, code), "%s: exit %d: %s", line, code, said)
 			}
-			if !ok || tried != 8 {
-				t.Errorf("the demo ends without the commands to try:\n%s", out)
-			}
+			kit.Check(t, ok && tried == 8, "the demo ends without the commands to try:\n%s", out)
 		},
 	})
 }
@@ -440,9 +419,8 @@ func TestNewcomer_QuickstartPractice(t *testing.T) {
 	n.follow(page, map[string]func(string){
 		"mkdir -p ~/try": func(block string) { n.stays(block, "curl -s http://127.0.0.1:8971/ > /dev/null") },
 		"vaultd --config config.yaml check": func(block string) {
-			if out := n.works("vaultd --config config.yaml check"); strings.Contains(out, "LOOK AT") || strings.Contains(out, "ADVICE") {
-				t.Errorf("check finds something to look at in the page's own configuration:\n%s", out)
-			}
+			kit.Lacks(t, "check finds something to look at in the page's own configuration",
+				n.works("vaultd --config config.yaml check"), "LOOK AT", "ADVICE")
 			n.stays(block, "[ -S ~/try/state/vaultd.sock ]")
 		},
 		"vaultd --config config.yaml status": func(block string) {
@@ -459,9 +437,7 @@ func TestNewcomer_QuickstartServer(t *testing.T) {
 	t.Parallel()
 	path := "../../docs/quickstart.md"
 	_, page, ok := strings.Cut(readPage(t, path), "## Part 2")
-	if !ok {
-		t.Fatal("no part 2")
-	}
+	kit.Need(t, ok, "no part 2")
 	n := newNewcomer(t)
 	if n == nil {
 		return
@@ -477,9 +453,7 @@ func TestNewcomer_QuickstartServer(t *testing.T) {
 			}
 		},
 		"vaultd backup": func(block string) {
-			if out := n.works(block); !strings.Contains(out, "whole") {
-				t.Errorf(`out = %v, want out with "whole"`, out)
-			}
+			kit.Holds(t, "out", n.works(block), "whole")
 		},
 	})
 }

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // allActs are the acts of people on one entry.
@@ -67,16 +69,13 @@ func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 			offered = append(offered, commandsIn(o.Command, e)...)
 		}
 		for _, one := range offered {
-			if !legal(e, one) {
-				t.Fatalf("%s: why offers %s", where, one.Name)
-			}
+			kit.Need(t, legal(e, one), "%s: why offers %s", where, one.Name)
 		}
 		settles := slices.ContainsFunc(offered, func(one present.Action) bool {
 			return one.Name == "close" || one.Name == "release" || one.Name == "retry"
 		})
-		if e.NeedsPerson() && !settles && !e.NeedsReconcile && legal(e, present.Close) {
-			t.Fatalf("%s: somebody is called, may close it, and is not told so", where)
-		}
+		kit.Need(t, !e.NeedsPerson() || settles || e.NeedsReconcile || !legal(e, present.Close),
+			"%s: somebody is called, may close it, and is not told so", where)
 		for _, one := range allActs() {
 			err := one.Check(e)
 			if err == nil != legal(e, one) {
@@ -87,13 +86,10 @@ func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 			}
 			text := refuseAction(e, one, err).Error()
 			for _, instead := range commandsIn(text, e) {
-				if !legal(e, instead) {
-					t.Fatalf("%s: instead of %s, %s is named: %s", where, one.Name, instead.Name, text)
-				}
+				kit.Need(t, legal(e, instead),
+					"%s: instead of %s, %s is named: %s", where, one.Name, instead.Name, text)
 			}
 		}
 	}
-	if n < 5000 {
-		t.Fatalf("only %d mixes", n)
-	}
+	kit.Need(t, n >= 5000, "only %d mixes", n)
 }

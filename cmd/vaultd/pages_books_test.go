@@ -1,14 +1,11 @@
 package main_test
 
 import (
-	"fmt"
-
-	"vaultd/internal/test/kit"
-
 	"archive/zip"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,8 +13,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // I31: over the real program, the page names the booked invoice that nobody dropped and the day that no extract covers, leads to the
@@ -37,7 +36,7 @@ func TestPages_I31_BookedInvoicesThatAreNotArchived(t *testing.T) {
 	}
 	s.begin()
 	s.calm(3)
-	waitFor(t, "two extracts to be held", func() bool {
+	kit.Await(t, "two extracts to be held", func() bool {
 		out, _ := s.vaultd("extracts")
 		return strings.Count(out, " held ") == 2
 	})
@@ -50,19 +49,14 @@ func TestPages_I31_BookedInvoicesThatAreNotArchived(t *testing.T) {
 	a := reader.send("/books", "/books", october)
 	for _, want := range []string{">Not complete<", "Booked: 3. Archived: 1. Not archived: 2. Archived and not booked: 1.", "No extract covers 13 Oct 2026 to 14 Oct 2026", "R-3", "never dropped",
 		"R-2", ">rejected<", "1.10 EUR", "127.60", "TEST, NO EVIDENCE"} {
-		if !strings.Contains(a.body, want) {
-			t.Errorf("%d: no %q in\n%s", a.code, want, a.body)
-		}
+		kit.Holds(t, fmt.Sprint(a.code), a.body, want)
 	}
 	link := regexp.MustCompile(`<a href="(/document/[0-9a-z]+)">`).FindStringSubmatch(a.body)
-	if link == nil || !strings.Contains(reader.get(link[1]).body, "Huber R-2") {
-		t.Errorf("%v does not lead to the document that was rejected", link)
-	}
+	kit.Check(t, link != nil && strings.Contains(reader.get(link[1]).body, "Huber R-2"),
+		"%v does not lead to the document that was rejected", link)
 	s.booksAsFiles(reader, october)
 	s.booksRefused(reader, address, october)
-	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q, want len(v) = 0", v)
-	}
+	kit.Len(t, "len(v)", emu.Violations(), 0)
 }
 
 // booksAsFiles holds the files of the page against those of the command, and looks for the books in the report.
@@ -80,22 +74,17 @@ func (s *site) booksAsFiles(reader *reader, october url.Values) {
 	path := filepath.Join(t.TempDir(), "october.csv")
 	s.must(exitDifferences, "books", "--from", "2026-10-01", "--to", "2026-10-31", "--company", "ACME", "-o", path)
 	want, err := os.ReadFile(path)
-	if got := download("csv").body; err != nil || got != string(want) {
-		t.Errorf("the page gives\n%s, the command\n%s (%v)", got, want, err)
-	}
+	got := download("csv").body
+	kit.Check(t, err == nil && got == string(want), "the page gives\n%s, the command\n%s (%v)", got, want, err)
 	semicolons := csv.NewReader(strings.NewReader(strings.TrimPrefix(download("csv-semicolon").body, "\ufeff")))
 	semicolons.Comma = ';'
-	if rows, err := semicolons.ReadAll(); err != nil || len(rows) != 5 {
-		t.Errorf("%v, %v, want no error, len(rows) = 5", rows, err)
-	}
+	kit.Len(t, "len(rows)", kit.Value(semicolons.ReadAll())(t), 5)
 	var object struct{ NotArchived, Booked int }
 	if err := json.Unmarshal([]byte(download("json").body), &object); err != nil || object.NotArchived != 2 || object.Booked != 3 {
 		t.Errorf("%+v, %v, want no error, object.NotArchived = 2, object.Booked = 3", object, err)
 	}
 	workbook := download("xlsx").body
-	if _, err := zip.NewReader(bytes.NewReader([]byte(workbook)), int64(len(workbook))); err != nil {
-		t.Errorf("the workbook: %v", err)
-	}
+	kit.Want(t, "the workbook", kit.Err(zip.NewReader(bytes.NewReader([]byte(workbook)), int64(len(workbook)))), nil)
 	if html := download("html").body; !strings.Contains(html, "Result: NOT COMPLETE") || !strings.HasSuffix(strings.TrimSpace(html), "</html>") {
 		t.Errorf("the page to read: %s", html)
 	}
@@ -107,15 +96,13 @@ func (s *site) booksAsFiles(reader *reader, october url.Values) {
 func (s *site) booksRefused(reader *reader, address string, october url.Values) {
 	t := s.t
 	t.Helper()
-	if a := reader.send("/books", "/books", url.Values{"from": {"2026-09-30"}}); a.code != http.StatusBadRequest {
-		t.Errorf("a day before books.from: %d", a.code)
-	}
+	kit.Want(t, "a day before books.from",
+		reader.send("/books", "/books", url.Values{"from": {"2026-09-30"}}).code, http.StatusBadRequest)
 	if a := reader.send("/books", "/books", url.Values{"from": october["from"], "company": {"Acmee"}}); a.code != http.StatusNotFound || !strings.Contains(a.body, "No booked invoice is of this company.") || !strings.Contains(a.body, "Acme<") {
 		t.Errorf("a company that the books do not have: %d %s", a.code, a.body)
 	}
-	if a := reader.do(http.MethodPost, "/books", url.Values{"from": october["from"]}); a.code != http.StatusForbidden {
-		t.Errorf("without the form's token: %d", a.code)
-	}
+	kit.Want(t, "without the form's token",
+		reader.do(http.MethodPost, "/books", url.Values{"from": october["from"]}).code, http.StatusForbidden)
 	probe := newReader(t, address)
 	probe.signIn("probe")
 	if a := probe.get("/books"); a.code != http.StatusForbidden || strings.Contains(probe.get("/").body, "/books") {
@@ -132,4 +119,85 @@ func (s *site) booksRefused(reader *reader, address string, october url.Values) 
 		}
 	}
 	s.move("custody.away", "custody")
+}
+
+// What a visitor is told of a download that failed is what happened: no month ends where downloads are switched off, and a full disk of
+// ours is not the archive's fault.
+func TestPages_I26_DownloadThatFailedIsToldAsItWas(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		old, text string // of the configuration
+		fault     emulator.Fault
+		says      string
+		status    int
+	}{
+		"SwitchedOff": {"downloads_per_month: 2", "downloads_per_month: 0", emulator.Fault{}, "Downloads are switched off.", http.StatusForbidden},
+		"UsedUp":      {"downloads_per_month: 2", "downloads_per_month: 1", emulator.Fault{}, "The downloads of this month are used up.", http.StatusTooManyRequests},
+		"NoRoom":      {"min_free: 1MB", "min_free: 9000TB", emulator.Fault{}, "There is no room for the download on the disk of vaultd.", http.StatusInsufficientStorage},
+		"NotThere":    {"", "", emulator.Fault{Kind: emulator.Status, Status: http.StatusNotFound}, "The archive did not deliver the document.", http.StatusBadGateway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			emu, service := serveEmulator(t, emulator.Config{ArchiveMax: 50 * time.Millisecond})
+			s := newSite(t, service, fast)
+			address := s.withPages()
+			s.add("acme", "otto", 1)
+			s.must(0, "run", "--once", "--wait")
+			var row1 struct{ Key string }
+			kit.Must(t, json.Unmarshal([]byte(s.must(0, "list", "--json")), &row1))
+			if name == "UsedUp" {
+				s.must(0, "fetch", "otto-0", "-o", filepath.Join(s.dir, "got.zip"))
+			}
+			if row.old != "" {
+				s.edit(row.old, row.text)
+			}
+			if err := emu.SetFaults(emulator.Faults{Rules: []emulator.Rule{{Op: "download", Rate: 1, Fault: row.fault}}}); err != nil && row.fault != (emulator.Fault{}) {
+				t.Fatal(err)
+			}
+			s.begin()
+			awaitPort(t, address)
+			anna := newReader(t, address)
+			anna.signIn("anna")
+			a := anna.send("/report", "/document/"+row1.Key+"/download", url.Values{})
+			kit.Check(t, a.code == row.status && strings.Contains(a.body, row.says),
+				"%d, want %d and %q: %s", a.code, row.status, row.says, a.body)
+		})
+	}
+}
+
+// A download leaves the room that the work needs: it is not begun where that is used up, and ends where it comes to be.
+func TestDownload_I21_LeavesRoomForTheWork(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	s := newShelf(t)
+	stored(t, s, []byte("PK"))
+	sent := 0
+	s.archiveIs(func(w http.ResponseWriter, _ *http.Request) {
+		part := append([]byte("PK\x03\x04"), make([]byte, 1<<20)...)
+		for sent = 1; sent < 200; sent++ {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	})
+	kit.Must(t, s.ledger.Close())
+	dir := filepath.Join(t.TempDir(), "state")
+	kit.Must(t, os.Mkdir(dir, 0o700))
+	small(t, dir, "size=120m")
+	copyFiles(t, s.cfg.StateDir, dir)
+	s.edit(s.cfg.StateDir, dir)
+	s.edit("drops:", "spool: {min_free: 60MB}\ndrops:")
+	fetch := func() (string, int) {
+		_, errs, code := runHere("--config", s.config, "fetch", "Müller 4711", "-o", filepath.Join(t.TempDir(), "x.zip"))
+		return errs, code
+	}
+	if errs, code := fetch(); code == exitDone || sent == 0 || sent > 100 || !strings.Contains(errs, "min_free") {
+		t.Errorf("a disk that becomes full: exit %d after %d MB: %s", code, sent, errs)
+	}
+	s.edit("min_free: 60MB", "min_free: 500MB")
+	sent = 0
+	if errs, code := fetch(); code == exitDone || sent != 0 || !strings.Contains(errs, "nothing was downloaded") {
+		t.Errorf("with a full disk: exit %d after %d MB: %s", code, sent, errs)
+	}
 }

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"context"
 	"errors"
@@ -15,6 +13,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/page"
+	"vaultd/internal/test/kit"
 )
 
 // A document whose last step stands behind the lines of very many others is shown with the steps that could be read in time. Its receipt
@@ -32,14 +31,12 @@ func TestPages_G15_LongJournalHoldsNoDocumentBack(t *testing.T) {
 		t.Errorf("%v %v %d lines of %d", ok, err, len(doc.History), e.Rev)
 	}
 	s.historyPatience = time.Minute
-	if doc, _, err := s.Document(t.Context(), e.Key); err != nil || len(doc.History) != int(e.Rev) {
-		t.Errorf("%v %d lines of %d", err, len(doc.History), e.Rev)
-	}
+	doc, _, err := s.Document(t.Context(), e.Key)
+	kit.Check(t, err == nil && len(doc.History) == int(e.Rev), "%v %d lines of %d", err, len(doc.History), e.Rev)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := s.Document(gone, e.Key); err == nil {
-		t.Error("who has gone is answered")
-	}
+	_, _, err = s.Document(gone, e.Key)
+	kit.Check(t, err != nil, "who has gone is answered")
 }
 
 // I21: the pages make one report at a time: a second one is refused at once.
@@ -72,8 +69,6 @@ func TestPages_I23_SlowReaderHoldsNoReportBack(t *testing.T) {
 			s.report.Unlock()
 			return &got
 		}))
-		if got.Len() == 0 {
-			t.Errorf("%s: the report is empty", form)
-		}
+		kit.Check(t, got.Len() != 0, "%s: the report is empty", form)
 	}
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"archive/zip"
 	"bytes"
 	"encoding/json"
@@ -22,9 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"vaultd/internal/emulator"
-
 	"golang.org/x/crypto/bcrypt"
+
+	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 const pagesPassword = "a long pass phrase"
@@ -45,15 +44,14 @@ type answer struct {
 
 func newReader(t *testing.T, address string) *reader {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	kit.Must(t, err)
+	jar := kit.Value(cookiejar.New(nil))(t)
 	return &reader{t, &http.Client{Jar: jar, Timeout: time.Minute}, "http://" + address}
 }
 
 // awaitPort waits until somebody listens at an address.
 func awaitPort(t *testing.T, address string) {
 	t.Helper()
-	waitFor(t, "the pages", func() bool {
+	kit.Await(t, "the pages", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			return false
@@ -65,16 +63,13 @@ func awaitPort(t *testing.T, address string) {
 
 func (r *reader) do(method, path string, fields url.Values) (a answer) {
 	r.t.Helper()
-	req, err := http.NewRequest(method, r.base+path, strings.NewReader(fields.Encode()))
-	kit.Must(r.t, err)
+	req := kit.Value(http.NewRequest(method, r.base+path, strings.NewReader(fields.Encode())))(r.t)
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	res, err := r.client.Do(req)
-	kit.Must(r.t, err)
+	res := kit.Value(r.client.Do(req))(r.t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	kit.Must(r.t, err)
+	body := kit.Value(io.ReadAll(res.Body))(r.t)
 	return answer{res.StatusCode, res.Header, string(body)}
 }
 
@@ -86,9 +81,7 @@ var tokenField = regexp.MustCompile(`name="token" value="([^"]+)"`)
 func (r *reader) send(page, path string, fields url.Values) answer {
 	r.t.Helper()
 	found := tokenField.FindStringSubmatch(r.get(page).body)
-	if found == nil {
-		r.t.Fatalf("%s has no form", page)
-	}
+	kit.Need(r.t, found != nil, "%s has no form", page)
 	fields.Set("token", found[1])
 	return r.do(http.MethodPost, path, fields)
 }
@@ -138,9 +131,8 @@ func TestPages_FindShowDownloadReport(t *testing.T) {
 	if a := limited.get("/document/" + key); a.code != http.StatusOK || strings.Contains(a.body, "/download\"") {
 		t.Errorf("without the right to fetch: %d, a button %v", a.code, strings.Contains(a.body, "/download\""))
 	}
-	if a := limited.send("/report", "/document/"+key+"/download", url.Values{}); a.code != http.StatusForbidden {
-		t.Errorf("a download without the right to fetch: %d", a.code)
-	}
+	kit.Want(t, "a download without the right to fetch",
+		limited.send("/report", "/document/"+key+"/download", url.Values{}).code, http.StatusForbidden)
 	probe := newReader(t, address)
 	if probe.signIn("probe"); strings.Contains(probe.get("/").body, "Huber") {
 		t.Error("who may not read documents sees one")
@@ -159,7 +151,7 @@ func TestPages_FindShowDownloadReport(t *testing.T) {
 		t.Errorf("%d downloads in the journal, the name in it: %v", n, strings.Contains(journal, "anna"))
 	}
 	s.start("run")
-	waitFor(t, "the pages are back", func() bool {
+	kit.Await(t, "the pages are back", func() bool {
 		res, err := anna.client.Get(anna.base + "/login")
 		if err != nil {
 			return false
@@ -168,9 +160,7 @@ func TestPages_FindShowDownloadReport(t *testing.T) {
 		return res.StatusCode == http.StatusOK
 	})
 	anna.signIn("anna")
-	if a := anna.get("/search?q=" + url.QueryEscape("mueller 4711")); !strings.Contains(a.body, key) {
-		t.Errorf("after a restart: %s", a.body)
-	}
+	kit.Holds(t, "after a restart", anna.get("/search?q="+url.QueryEscape("mueller 4711")).body, key)
 }
 
 // tellsWhoTookWhat expects a line of the log for each receipt and report that left on the pages, with the user, and none for what was refused.
@@ -190,9 +180,7 @@ func (s *site) tellsWhoTookWhat(log, key string) {
 	for _, order := range []string{"csv 2026-10", "csv 2026-9", "csv 2026-0", "csv 0-0", "html 2026-0", "xlsx 0-0"} {
 		want["a person took a report anna "+order] = 1
 	}
-	if !maps.Equal(took, want) {
-		s.t.Errorf("the log tells %v, not %v:\n%s", took, want, log)
-	}
+	kit.Check(s.t, maps.Equal(took, want), "the log tells %v, not %v:\n%s", took, want, log)
 }
 
 // findsOnPages searches, and opens what was found. It returns the key of the archived document.
@@ -208,15 +196,13 @@ func (s *site) findsOnPages(anna *reader) (key string) {
 	for _, one := range keys {
 		page := anna.get("/document/" + one[1])
 		state := regexp.MustCompile(`class="verdict [a-z]+">([a-z]+)`).FindStringSubmatch(page.body)
-		if page.code != http.StatusOK || state == nil {
-			t.Fatalf("%d: %s, want page.code = http.StatusOK, state other than nil", page.code, page.body)
-		}
+		kit.Need(t, page.code == http.StatusOK && state != nil,
+			"%d: %s, want page.code = http.StatusOK, state other than nil", page.code, page.body)
 		states[state[1]] = one[1]
 	}
 	key = states["archived"]
-	if key == "" || states["duplicate"] == "" {
-		t.Fatalf(`%v, want key other than "", states["duplicate"] other than ""`, states)
-	}
+	kit.Need(t, key != "" && states["duplicate"] != "",
+		`%v, want key other than "", states["duplicate"] other than ""`, states)
 	page := anna.get("/document/" + key).body
 	kit.Holds(t, "the document's page", page,
 		"The archive itself said that it is archived.", "Taken from the drop folder.", "Sent completely.", "scan.pdf", "SHA-256", "/receipt", "0 of 2 are used this month",
@@ -225,9 +211,8 @@ func (s *site) findsOnPages(anna *reader) (key string) {
 		t.Errorf("the duplicate does not lead to what it repeats: %s", first)
 	}
 	var receipt struct{ Folder, Key string }
-	if err := json.Unmarshal([]byte(anna.get("/document/"+key+"/receipt").body), &receipt); err != nil || receipt.Key != key {
-		t.Errorf("the receipt: %+v, %v", receipt, err)
-	}
+	err := json.Unmarshal([]byte(anna.get("/document/"+key+"/receipt").body), &receipt)
+	kit.Check(t, err == nil && receipt.Key == key, "the receipt: %+v, %v", receipt, err)
 	for question, want := range map[string]string{
 		"": "Write part of", "*": "A star or a question mark stands for nothing", "scan7": "not taken", "no such thing": "Nothing that was taken has", "huber": "as read, not checked",
 		strings.Repeat("many words ", 50): "These are too many words", "88 <script>": "Nothing that was taken has",
@@ -237,13 +222,9 @@ func (s *site) findsOnPages(anna *reader) (key string) {
 		}
 	}
 	for path, code := range map[string]int{"/document/nonsense": 404, "/document/06gzgbs2d2n43zeqyj2594nkn0": 404, "/nothing": 404, "/style.css": 200, "/live.js": 200, "/icon.svg": 200} {
-		if a := anna.get(path); a.code != code {
-			t.Errorf("%s: %d, want a.code = %v", path, a.code, code)
-		}
+		kit.Want(t, path, anna.get(path).code, code)
 	}
-	if a := anna.get("/"); !strings.Contains(a.body, "Huber 88") || !strings.Contains(a.body, "scan7.pdf") || !strings.Contains(a.body, `<svg class="chart"`) {
-		t.Errorf("how it stands: %s", a.body)
-	}
+	kit.Holds(t, "how it stands", anna.get("/").body, "Huber 88", "scan7.pdf", `<svg class="chart"`)
 	return key
 }
 
@@ -251,17 +232,13 @@ func (s *site) findsOnPages(anna *reader) (key string) {
 func (s *site) downloadsOnPages(anna *reader, key string) {
 	t := s.t
 	t.Helper()
-	if a := anna.do(http.MethodPost, "/document/"+key+"/download", url.Values{}); a.code != http.StatusForbidden {
-		t.Errorf("a download without the form's token: %d", a.code)
-	}
-	if a := anna.get("/document/" + key + "/download"); a.code == http.StatusOK {
-		t.Error("a link downloads")
-	}
+	kit.Want(t, "a download without the form's token",
+		anna.do(http.MethodPost, "/document/"+key+"/download", url.Values{}).code, http.StatusForbidden)
+	a := anna.get("/document/" + key + "/download")
+	kit.Check(t, a.code != http.StatusOK, "a link downloads")
 	for i, want := range []int{200, 200, 429} {
 		a := anna.send("/document/"+key, "/document/"+key+"/download", url.Values{})
-		if a.code != want {
-			t.Fatalf("download %d: %d %s", i, a.code, a.body)
-		}
+		kit.Need(t, a.code == want, "download %d: %d %s", i, a.code, a.body)
 		if want != http.StatusOK {
 			continue
 		}
@@ -297,9 +274,8 @@ func (s *site) reportsOnPages(anna *reader) {
 			t.Errorf("%v: exit %d, want %d or %d:\n%s", args, code, exitDone, exitDifferences, out)
 		}
 		want, err := os.ReadFile(args[3])
-		if err != nil || a.body != string(want) {
-			t.Errorf("%+v: the page gives\n%s, the command\n%s (%v)", one, a.body, want, err)
-		}
+		kit.Check(t, err == nil && a.body == string(want),
+			"%+v: the page gives\n%s, the command\n%s (%v)", one, a.body, want, err)
 	}
 	if a := anna.send("/report", "/report", url.Values{"form": {"html"}, "year": {"2026"}}); !strings.Contains(a.body, "TEST, NO EVIDENCE") || !strings.Contains(a.body, "document dates of 2026") {
 		t.Errorf("the page to read: %d %s", a.code, a.body)
@@ -309,8 +285,6 @@ func (s *site) reportsOnPages(anna *reader) {
 		t.Errorf("the workbook: %v", errors.Join(err))
 	}
 	for _, wrong := range []url.Values{{}, {"form": {"pdf"}}, {"form": {"csv"}, "year": {"1"}}, {"form": {"csv"}, "month": {"5"}}, {"form": {"csv"}, "year": {"2026"}, "month": {"13"}}} {
-		if a := anna.send("/report", "/report", wrong); a.code != http.StatusBadRequest {
-			t.Errorf("%v: %d, want a.code = http.StatusBadRequest", wrong, a.code)
-		}
+		kit.Want(t, fmt.Sprint(wrong), anna.send("/report", "/report", wrong).code, http.StatusBadRequest)
 	}
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // addPDFDrop gives a site a drop of single PDFs.
@@ -35,9 +34,7 @@ func (s *site) dropPDF(name string, pages int) {
 func (s *site) pdfStates() map[string]string {
 	s.t.Helper()
 	out, code := s.vaultd("list", "--json")
-	if code != 0 {
-		s.t.Fatalf("list: exit %d: %s", code, out)
-	}
+	kit.Need(s.t, code == 0, "list: exit %d: %s", code, out)
 	states := map[string]string{}
 	for line := range strings.Lines(out) {
 		var row struct{ Drop, Folder, State string }
@@ -53,11 +50,7 @@ func (s *site) pdfStates() map[string]string {
 
 func (s *site) awaitPDF(name, state string) {
 	s.t.Helper()
-	for until := time.Now().Add(time.Minute); s.pdfStates()[name] != state; time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(until) {
-			s.t.Fatalf("%s is %q, want %s", name, s.pdfStates()[name], state)
-		}
-	}
+	kit.Await(s.t, name+" to be "+state, func() bool { return s.pdfStates()[name] == state })
 }
 
 // The real program is killed while the service reads a PDF and answers nothing. Nobody can tell what the service did with it: it waits for a
@@ -82,33 +75,23 @@ func TestPDF_I2_KilledDuringAnUpload(t *testing.T) {
 	p.kill(t)
 	p = s.start("run")
 	s.awaitPDF("c.pdf", "quarantined")
-	if slots := emu.PDFSlots(); len(slots) != 3 {
-		t.Errorf("%d slots were asked for", len(slots))
-	}
-	if out, _ := s.vaultd("why", "c.pdf"); !strings.Contains(out, "delivery-unknown") && !strings.Contains(out, "cannot be asked") {
-		t.Errorf("why says\n%s", out)
-	}
+	kit.Want(t, "slots were asked for", len(emu.PDFSlots()), 3)
+	out, _ := s.vaultd("why", "c.pdf")
+	kit.Check(t, strings.Contains(out, "delivery-unknown") || strings.Contains(out, "cannot be asked"), "why says\n%s", out)
 	for _, slot := range emu.PDFSlots() {
 		for _, put := range slot.PUTs {
 			kit.Must(t, emu.ReleasePDF(slot.Receiving, put.SHA256))
 		}
 	}
-	if out, code := s.vaultd("release", "c.pdf", "--reason", "it is not in the accounts-payable system"); code != 0 {
-		t.Fatalf("release: exit %d: %s", code, out)
-	}
+	s.must(0, "release", "c.pdf", "--reason", "it is not in the accounts-payable system")
 	s.awaitPDF("c.pdf", "delivered")
-	if out, _ := s.vaultd("show", "c.pdf"); !strings.Contains(out, "possibly ") {
-		t.Errorf("show does not say that it may be there twice:\n%s", out)
-	}
-	if out, code := s.vaultd("verify", "--whole"); code != 0 {
-		t.Errorf("verify: exit %d: %s", code, out)
-	}
+	out, _ = s.vaultd("show", "c.pdf")
+	kit.Check(t, strings.Contains(out, "possibly "), "show does not say that it may be there twice:\n%s", out)
+	s.must(0, "verify", "--whole")
 	for _, v := range emu.Violations() {
 		t.Errorf("the service saw: %s", v)
 	}
-	if code := p.stop(t); code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	kit.Want(t, "exit", p.stop(t), 0)
 }
 
 // An address that the service refuses stops the drop and nothing else; a corrected configuration lets what waits go on.
@@ -121,25 +104,16 @@ func TestPDF_I24_AddressCorrectedByReload(t *testing.T) {
 	s.dropPDF("a.pdf", 1)
 	s.dropPDF("b.pdf", 2)
 	s.fill(2, 1)
-	for until := time.Now().Add(time.Minute); ; time.Sleep(300 * time.Millisecond) {
+	kit.Await(t, "status to say what is wrong", func() bool {
 		out, _ := s.vaultd("status")
-		if strings.Contains(out, "receivingEmailAddress") && strings.Contains(out, "none lost") {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatalf("status does not say what is wrong:\n%s", out)
-		}
-	}
+		return strings.Contains(out, "receivingEmailAddress") && strings.Contains(out, "none lost")
+	})
 	s.edit("receiving: ap@in.example", "receiving: books@in.example")
-	if out, code := s.vaultd("check"); code != 0 {
-		t.Fatalf("check: exit %d: %s", code, out)
-	}
+	s.must(0, "check")
 	p.hup(t)
 	s.awaitPDF("a.pdf", "delivered")
 	s.awaitPDF("b.pdf", "delivered")
-	if out, code := s.vaultd("verify", "--whole"); code != 0 {
-		t.Errorf("verify: exit %d: %s", code, out)
-	}
+	s.must(0, "verify", "--whole")
 	to := slices.CompactFunc(emu.PDFSlots(), func(a, b emulator.PDFSlot) bool { return a.Receiving == b.Receiving })
 	if len(to) != 1 || to[0].Receiving != "books@in.example" || len(emu.PDFSlots()) != 2 {
 		t.Errorf("the service gave slots %+v", emu.PDFSlots())

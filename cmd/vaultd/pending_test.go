@@ -1,13 +1,12 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"strings"
 	"testing"
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -36,9 +35,8 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 		t.Errorf("old: exit %d\n%s", code, out)
 	}
 	kit.Holds(t, "a drop that is configured no more", out, "drop left: 1 thing not taken", "put it back into the configuration until vaultd has seen that it is empty")
-	if _, errs, _ := s.audit("--format=html"); !strings.Contains(errs, "NOT COMPLETE: 3 things in the drop folders were never taken.") {
-		t.Errorf("audit: %s", errs)
-	}
+	_, errs, _ := s.audit("--format=html")
+	kit.Check(t, strings.Contains(errs, "NOT COMPLETE: 3 things in the drop folders were never taken."), "audit: %s", errs)
 	why, _, _ := s.say("why", "scan7.pdf")
 	kit.Holds(t, "why", why, "vaultd does not run. It saw this when it last looked, 14:27 CET.")
 }
@@ -51,7 +49,6 @@ func TestPending_FaultsAreNotToldTwice(t *testing.T) {
 	}})
 	kit.Must(t, err)
 	st := s.summary()
-	if len(st.Needs) != 1 || st.Needs[0].What != "not-taken" || st.Needs[0].When != "now" {
-		t.Errorf("needs %+v", st.Needs)
-	}
+	kit.Check(t, len(st.Needs) == 1 && st.Needs[0].What == "not-taken" && st.Needs[0].When == "now",
+		"needs %+v", st.Needs)
 }

@@ -19,11 +19,8 @@ func TestInit_I27_TightensTheStateDirectory(t *testing.T) {
 		kit.Must(t, os.Mkdir(dir, 0o700))
 		kit.Must(t, os.Chmod(dir, mode))
 		out, errs, code := runHere("init", "--config", writeConfig(t, smallConfig+"state_dir: "+dir+"\n"))
-		if code != exitDone {
-			t.Fatalf("exit code = %d, want %d\n%s%s", code, exitDone, out, errs)
-		}
-		info, err := os.Lstat(dir)
-		kit.Must(t, err)
+		kit.Need(t, code == exitDone, "exit code = %d, want %d\n%s%s", code, exitDone, out, errs)
+		info := kit.Value(os.Lstat(dir))(t)
 		kit.Want(t, fmt.Sprintf("rights of a directory that had %04o", mode), info.Mode().Perm(), want)
 	}
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"context"
 	"errors"
@@ -18,6 +16,7 @@ import (
 	"time"
 
 	program "vaultd/cmd/vaultd"
+	"vaultd/internal/test/kit"
 )
 
 // built is the real program, made once for all tests that need a process.
@@ -37,8 +36,7 @@ var built = sync.OnceValues(func() (string, error) {
 // realProgram returns the path of the real program.
 func realProgram(t *testing.T) string {
 	t.Helper()
-	path, err := built()
-	kit.Must(t, err)
+	path := kit.Value(built())(t)
 	return path
 }
 
@@ -203,26 +201,14 @@ func (p *process) hup(t *testing.T) {
 	kit.Must(t, p.Process.Signal(syscall.SIGHUP))
 }
 
-// waitFor asks until ready returns true. It asks again soon where the answer is
-// quick, and spends at most a tenth of a core on it.
-func waitFor(t *testing.T, what string, ready func() bool) {
-	t.Helper()
-	const patience = 2 * time.Minute // other tests may keep the machine busy
-	for began := time.Now(); time.Since(began) < patience; {
-		asked := time.Now()
-		if ready() {
-			return
-		}
-		time.Sleep(min(max(5*time.Millisecond, 10*time.Since(asked)), time.Second))
-	}
-	t.Fatalf("waited %v in vain for %s", patience, what)
-}
+// waitFor is kit.Await.
+func waitFor(t *testing.T, what string, ready func() bool) { t.Helper(); kit.Await(t, what, ready) }
 
 // awaitSocket waits until the process listens on its socket: one that was
 // killed leaves its own.
 func (p *process) awaitSocket(t *testing.T, stateDir string) {
 	t.Helper()
-	waitFor(t, "the daemon", func() bool {
+	kit.Await(t, "the daemon", func() bool {
 		select {
 		case <-p.done:
 			t.Fatalf("%s ended with %d: %s", p.name, p.code, p.out)

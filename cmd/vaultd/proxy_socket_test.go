@@ -2,9 +2,8 @@
 package main
 
 import (
-	"vaultd/internal/test/kit"
-
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"vaultd/internal/config"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/kit"
 )
 
 // ownGroup is the name of this process's group.
@@ -51,9 +51,7 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 	}
 	first.(*proxyListener).SetUnlinkOnClose(false) // as kill -9 leaves it
 	first.Close()
-	if _, err := os.Lstat(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(os.Lstat(path))(t)
 	second, err := listenProxy(proxyAt(t, path), quiet)
 	if err != nil {
 		t.Fatal("a stale socket:", err)
@@ -72,8 +70,7 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 	}
 	kit.Must(t, os.Remove(path))
 	if os.Geteuid() == 0 {
-		l, err := net.Listen("unix", path)
-		kit.Must(t, err)
+		l := kit.Value(net.Listen("unix", path))(t)
 		kit.Must(t, os.Lchown(path, 12345, -1))
 		l.(*net.UnixListener).SetUnlinkOnClose(false)
 		l.Close()
@@ -85,15 +82,12 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 	if _, err := listenProxy(proxyAt(t, filepath.Join(dir, "other.sock")), quiet); err == nil || !strings.Contains(err.Error(), "could put another file in its place") {
 		t.Error("a folder where others may write:", err)
 	}
-	if _, err := listenProxy(proxyAt(t, filepath.Join(dir, "none", "s")), quiet); err == nil {
-		t.Error("a folder that is not there")
-	}
+	kit.Fails(t, "a folder that is not there", kit.Err(listenProxy(proxyAt(t, filepath.Join(dir, "none", "s")), quiet)))
 }
 
 // Whoever has not the proxy's group is closed out by the kernel's word, whatever the rights of the socket are.
 func TestProxySocket_I7_OthersAreRefused(t *testing.T) {
-	l, err := listenProxy(proxyAt(t, filepath.Join(t.TempDir(), "pages.sock")), slog.New(slog.DiscardHandler))
-	kit.Must(t, err)
+	l := kit.Value(listenProxy(proxyAt(t, filepath.Join(t.TempDir(), "pages.sock")), slog.New(slog.DiscardHandler)))(t)
 	defer l.Close()
 	p := l.(*proxyListener)
 	p.group = 4242
@@ -126,9 +120,7 @@ func TestProxySocket_I7_OthersAreRefused(t *testing.T) {
 		good = append(good, errors.Is(err, os.ErrDeadlineExceeded)) // open, and nothing was asked
 	}
 	for i, want := range []bool{false, false, true, false, true} {
-		if good[i] != want {
-			t.Errorf("%+v let in: %v", peers[i], good[i])
-		}
+		kit.Want(t, fmt.Sprintf("%+v let", peers[i]), good[i], want)
 	}
 	l.Close() // ends the goroutine; a second Close below does nothing
 	for conn := range admitted {

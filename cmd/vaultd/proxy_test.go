@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"context"
 	"errors"
 	"io"
@@ -13,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // ownGroup is the name of this process's group.
@@ -43,11 +43,10 @@ func TestProxySocket_I7_OverTheRealProgram(t *testing.T) {
 			return 0, err.Error()
 		}
 		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		kit.Must(t, err)
+		body := kit.Value(io.ReadAll(res.Body))(t)
 		return res.StatusCode, string(body)
 	}
-	waitFor(t, "the socket", func() bool { code, _ := ask(over, "archive.example", "/livez", ""); return code != 0 })
+	kit.Await(t, "the socket", func() bool { code, _ := ask(over, "archive.example", "/livez", ""); return code != 0 })
 	for _, row := range []struct {
 		client           *http.Client
 		host, page, user string
@@ -57,9 +56,8 @@ func TestProxySocket_I7_OverTheRealProgram(t *testing.T) {
 		{over, "archive.example", "/", "", 403}, {over, "archive.example", "/metrics", "anna", 200}, {over, "archive.example", "/metrics", "guest", 403}, {over, "archive.example", "/login", "anna", 404},
 		{http.DefaultClient, address, "/", "anna", 403}, {http.DefaultClient, address, "/search?q=x", "anna", 403}, {http.DefaultClient, address, "/metrics", "anna", 401},
 	} {
-		if code, body := ask(row.client, row.host, row.page, row.user); code != row.code {
-			t.Errorf("%s%s for %q: %d %s", row.host, row.page, row.user, code, body)
-		}
+		code, body := ask(row.client, row.host, row.page, row.user)
+		kit.Check(t, code == row.code, "%s%s for %q: %d %s", row.host, row.page, row.user, code, body)
 	}
 	day.stop(t)
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {

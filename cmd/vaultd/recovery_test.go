@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // archivedAt counts how often each document is archived at the service, by clientUUID.
@@ -33,13 +34,9 @@ func onceEach(t *testing.T, emu *emulator.Server, n int) {
 	t.Helper()
 	done := archivedAt(emu)
 	for id, times := range done {
-		if times != 1 {
-			t.Errorf("%s is archived %d times", id, times)
-		}
+		kit.Want(t, id+" is archived", times, 1)
 	}
-	if len(done) != n {
-		t.Errorf("%d documents are archived, dropped were %d", len(done), n)
-	}
+	kit.Want(t, "len(done)", len(done), n)
 	for _, v := range emu.Violations() {
 		t.Errorf("the service saw: %s", v)
 	}
@@ -58,9 +55,7 @@ func (s *site) dropped(drop, prefix string, n int) {
 func (s *site) must(code int, args ...string) string {
 	s.t.Helper()
 	out, got := s.vaultd(args...)
-	if got != code {
-		s.t.Fatalf("vaultd %v: exit %d, want %d:\n%s", args, got, code, out)
-	}
+	kit.Need(s.t, got == code, "vaultd %v: exit %d, want %d:\n%s", args, got, code, out)
 	return out
 }
 
@@ -78,7 +73,7 @@ func (s *site) calm(seen int) {
 			s.t.Log(last)
 		}
 	}()
-	waitFor(s.t, fmt.Sprintf("%d entries to end", seen), func() bool {
+	kit.Await(s.t, fmt.Sprintf("%d entries to end", seen), func() bool {
 		var got present.StatusSummary
 		last, _ = s.vaultd("status", "--json")
 		return json.Unmarshal([]byte(last), &got) == nil && got.Balance.Seen == uint64(seen) && got.Balance.Open == 0 && got.Balance.Agrees
@@ -93,47 +88,38 @@ func TestRestore_I15_NothingTwiceAfterTheServerBurnedDown(t *testing.T) {
 	s := newSite(t, url, fast)
 	s.dropped("acme", "before", 5)
 	p := s.spawn("run")
-	waitFor(t, "the first to be archived", func() bool { return len(archivedAt(emu)) == 5 })
+	kit.Await(t, "the first to be archived", func() bool { return len(archivedAt(emu)) == 5 })
 	backup := filepath.Join(s.dir, "backup.db")
 	s.dropped("beta", "around", 6)
-	waitFor(t, "some to be registered", func() bool { return emu.CountCalls("register") > 1 })
+	kit.Await(t, "some to be registered", func() bool { return emu.CountCalls("register") > 1 })
 	s.must(0, "backup", backup)
 	s.dropped("acme", "after", 5)
-	waitFor(t, "all to be archived", func() bool { return len(archivedAt(emu)) == 16 })
+	kit.Await(t, "all to be archived", func() bool { return len(archivedAt(emu)) == 16 })
 	s.dropped("beta", "late", 4)
-	waitFor(t, "the last to be on their way", func() bool { return len(emu.Registrations()) > 16 })
+	kit.Await(t, "the last to be on their way", func() bool { return len(emu.Registrations()) > 16 })
 	p.kill(t)
 	s.move("state", "lost")
 
-	if out := s.must(0, "restore", backup, "--reason", "the server burned down"); !strings.Contains(out, "SAFE MODE") {
-		t.Errorf("restore says:\n%s", out)
-	}
+	kit.Holds(t, "restore", s.must(0, "restore", backup, "--reason", "the server burned down"), "SAFE MODE")
 	registered, uploaded := emu.CountCalls("register"), emu.CountCalls("upload")
 	s.dropped("acme", "meanwhile", 1)
 	s.start("run")
-	waitFor(t, "the daemon", func() bool { out, _ := s.vaultd("status"); return strings.Contains(out, "NOT TAKEN YET 1") })
+	kit.Await(t, "the daemon", func() bool { out, _ := s.vaultd("status"); return strings.Contains(out, "NOT TAKEN YET 1") })
 	out, code := s.vaultd("status")
-	if first, _, _ := strings.Cut(out, "\n"); code != exitPerson || !strings.Contains(first, "SAFE MODE") {
-		t.Errorf("status: exit %d:\n%s", code, out)
-	}
-	if emu.CountCalls("register") != registered || emu.CountCalls("upload") != uploaded {
-		t.Errorf("in safe mode something was sent")
-	}
-	if text, err := os.ReadFile(filepath.Join(s.dir, "acme", "_STATUS.txt")); err != nil || !strings.Contains(string(text), "DELAYED") {
-		t.Errorf("the clerk reads %v:\n%s", err, text)
-	}
-	if out, code := s.vaultd("reconcile"); code != 0 || !strings.Contains(out, "safe mode is over") {
-		t.Fatalf("reconcile: exit %d:\n%s", code, out)
-	}
-	waitFor(t, "the rest to be archived", func() bool { return len(archivedAt(emu)) == 21 })
+	first, _, _ := strings.Cut(out, "\n")
+	kit.Check(t, code == exitPerson && strings.Contains(first, "SAFE MODE"), "status: exit %d:\n%s", code, out)
+	kit.Check(t, emu.CountCalls("register") == registered && emu.CountCalls("upload") == uploaded,
+		"in safe mode something was sent")
+	text, err := os.ReadFile(filepath.Join(s.dir, "acme", "_STATUS.txt"))
+	kit.Check(t, err == nil && strings.Contains(string(text), "DELAYED"), "the clerk reads %v:\n%s", err, text)
+	kit.Holds(t, "reconcile: exit", s.must(0, "reconcile"), "safe mode is over")
+	kit.Await(t, "the rest to be archived", func() bool { return len(archivedAt(emu)) == 21 })
 	s.calm(21)
 	s.must(0, "verify")
-	if out := s.must(0, "reconcile"); !strings.Contains(out, "nothing differs") {
-		t.Errorf("compared again:\n%s", out)
-	}
+	kit.Holds(t, "compared again", s.must(0, "reconcile"), "nothing differs")
 	onceEach(t, emu, 21)
 	for drop, n := range map[string]int{"acme": 11, "beta": 10} {
-		waitFor(t, fmt.Sprintf("%d folders to be kept in %s", n, drop), func() bool {
+		kit.Await(t, fmt.Sprintf("%d folders to be kept in %s", n, drop), func() bool {
 			kept, err := filepath.Glob(filepath.Join(s.dir, drop, "_archived", "*", "*"))
 			return err == nil && len(kept) == n
 		})
@@ -143,7 +129,7 @@ func TestRestore_I15_NothingTwiceAfterTheServerBurnedDown(t *testing.T) {
 // listens waits until the daemon answers commands.
 func (s *site) listens() {
 	s.t.Helper()
-	waitFor(s.t, "the daemon to answer", func() bool {
+	kit.Await(s.t, "the daemon to answer", func() bool {
 		out, code := s.vaultd("status", "--json")
 		return (code == 0 || code == exitPerson) && strings.Contains(out, `"running":true`)
 	})
@@ -157,18 +143,17 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 	s := newSite(t, url, fast)
 	s.dropped("acme", "before", 3)
 	old := s.start("run")
-	waitFor(t, "the first to be archived", func() bool { return len(archivedAt(emu)) == 3 })
+	kit.Await(t, "the first to be archived", func() bool { return len(archivedAt(emu)) == 3 })
 	backup := filepath.Join(s.dir, "backup.db")
 	s.must(0, "backup", backup)
 	s.dropped("acme", "after", 2)
-	waitFor(t, "more to be archived", func() bool { return len(archivedAt(emu)) == 5 })
+	kit.Await(t, "more to be archived", func() bool { return len(archivedAt(emu)) == 5 })
 
-	text, err := os.ReadFile(s.config)
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(s.config))(t)
 	other := &site{t: t, dir: s.dir, config: filepath.Join(s.dir, "new.yaml")}
 	kit.Must(t, os.WriteFile(other.config, []byte(strings.Replace(string(text), "/state\n", "/state2\n", 1)), 0o640))
 	other.must(0, "restore", backup, "--take-over", "--reason", "new server")
-	waitFor(t, "the old server to let both folders go", func() bool {
+	kit.Await(t, "the old server to let both folders go", func() bool {
 		out, code := s.vaultd("status")
 		return code == exitPerson && strings.Contains(out, "later state of this ledger") && strings.Contains(out, "drop acme paused") && strings.Contains(out, "drop beta paused")
 	})
@@ -176,18 +161,15 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 	s.dropped("beta", "new", 2) // the old one must not take them
 	other.start("run")
 	other.listens()
-	if n := emu.CountCalls("register"); n != registered {
-		t.Errorf("%d registrations by the old server, or in safe mode", n-registered)
-	}
+	n := emu.CountCalls("register")
+	kit.Check(t, n == registered, "%d registrations by the old server, or in safe mode", n-registered)
 	other.must(0, "reconcile")
-	waitFor(t, "the new ones to be archived", func() bool { return len(archivedAt(emu)) == 7 })
+	kit.Await(t, "the new ones to be archived", func() bool { return len(archivedAt(emu)) == 7 })
 	other.calm(7)
 	other.must(0, "verify")
 	onceEach(t, emu, 7)
 	old.stop(t)
-	if out, code := s.vaultd("run"); code != exitConfig || !strings.Contains(out, "epoch 2") {
-		t.Errorf("the old server starts again: exit %d: %s", code, out)
-	}
+	kit.Holds(t, "the old server starts again: exit", s.must(exitConfig, "run"), "epoch 2")
 }
 
 // I15: the ledger is gone and nobody has a backup. What lies in the folders and what the archive knows make a new one, and
@@ -201,7 +183,7 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 	s.dropped("beta", "disposed", 3)
 	p := s.start("run")
 	s.calm(8)
-	waitFor(t, "all to be kept", func() bool {
+	kit.Await(t, "all to be kept", func() bool {
 		a, _ := filepath.Glob(filepath.Join(s.dir, "acme", "_archived", "*", "*"))
 		b, _ := filepath.Glob(filepath.Join(s.dir, "beta", "_archived", "*", "*"))
 		return len(a) == 4 && len(b) == 3
@@ -214,9 +196,7 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 	kit.Must(t, os.MkdirAll(filepath.Join(s.dir, claimed), 0o700))
 	s.dropped("acme", "under way", 1)
 	s.move("acme/under way 00", claimed+"/under way 00")
-	if out := s.must(exitCreate, "rebuild"); !strings.Contains(out, "whole") {
-		t.Errorf("a whole ledger was made anew: %s", out)
-	}
+	kit.Holds(t, "a whole ledger was made anew", s.must(exitCreate, "rebuild"), "whole")
 	s.move("state", "lost")
 
 	out := s.must(0, "rebuild", "--reason", "disk failed, no backup")
@@ -224,16 +204,10 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 	calls := emu.CountCalls("register")
 	s.start("run")
 	s.listens()
-	if emu.CountCalls("register") != calls {
-		t.Error("something was registered before the archive was asked")
-	}
-	if out := s.must(0, "reconcile"); !strings.Contains(out, "safe mode is over") {
-		t.Errorf("reconcile:\n%s", out)
-	}
+	kit.Want(t, "something was registered before the archive was asked", emu.CountCalls("register"), calls)
+	kit.Holds(t, "reconcile", s.must(0, "reconcile"), "safe mode is over")
 	s.calm(9) // 4 kept, 1 returned, 1 under way, 3 from the archive
-	if out := s.must(0, "reconcile"); !strings.Contains(out, "nothing differs") {
-		t.Errorf("compared again:\n%s", out)
-	}
+	kit.Holds(t, "compared again", s.must(0, "reconcile"), "nothing differs")
 	s.must(0, "verify")
 	onceEach(t, emu, 8)
 	s.dropped("acme", "kept", 1) // dropped again: the new ledger knows it
@@ -244,9 +218,7 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 func month(t *testing.T, s *site, drop string) string {
 	t.Helper()
 	months, err := filepath.Glob(filepath.Join(s.dir, drop, "_archived", "*"))
-	if err != nil || len(months) != 1 {
-		t.Fatalf("months = %v, err = %v, want no error, len(months) = 1", months, err)
-	}
+	kit.Need(t, err == nil && len(months) == 1, "months = %v, err = %v, want no error, len(months) = 1", months, err)
 	return filepath.Base(months[0])
 }
 
@@ -280,12 +252,8 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 		t.Errorf("/readyz: %d %s (%v)", resp.StatusCode, body, err)
 	}
 	out, code := s.vaultd("status")
-	if !strings.HasPrefix(out, "SAFE MODE") || code != exitPerson {
-		t.Errorf("status: exit %d\n%s", code, out)
-	}
-	if emu.CountCalls("register") != calls {
-		t.Error("something was registered in safe mode")
-	}
+	kit.Check(t, strings.HasPrefix(out, "SAFE MODE") && code == exitPerson, "status: exit %d\n%s", code, out)
+	kit.Want(t, "something was registered in safe mode", emu.CountCalls("register"), calls)
 	s.must(0, "reconcile")
 	s.calm(6)
 	s.must(0, "verify")
@@ -294,6 +262,7 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 
 // I5, I15: kill -9 in the middle of restore, rebuild and reconcile, again and again: the next try ends where one without a kill does.
 func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
+	kit.Waits(t, 0.2, "kills a process after a few milliseconds")
 	t.Parallel()
 	for name, row := range map[string]struct {
 		begin func(s *site)
@@ -312,7 +281,7 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 			backup := filepath.Join(s.dir, "backup.db")
 			s.must(0, "backup", backup)
 			s.dropped("acme", "after", 3)
-			waitFor(t, "more to be archived", func() bool { return len(archivedAt(emu)) == 6 })
+			kit.Await(t, "more to be archived", func() bool { return len(archivedAt(emu)) == 6 })
 			p.stop(t)
 			row.begin(s)
 			var args []string
@@ -326,19 +295,18 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 				<-p.done
 			}
 			// What was done in time is not done again: a rebuilt ledger is whole.
-			if out, code := s.vaultd(args...); code != 0 && !(name == "Rebuild" && code == exitCreate) {
-				t.Fatalf("%v: exit %d\n%s", args, code, out)
-			}
+			out, code := s.vaultd(args...)
+			kit.Need(t, code == 0 || (name == "Rebuild" && code == exitCreate), "%v: exit %d\n%s", args, code, out)
 			for range 3 { // where the daemon does not answer yet, the command works without it
 				p := s.spawn("run")
-				waitFor(t, "the socket", func() bool { _, err := os.Stat(filepath.Join(s.dir, "state", "vaultd.sock")); return err == nil })
+				kit.Await(t, "the socket", func() bool { _, err := os.Stat(filepath.Join(s.dir, "state", "vaultd.sock")); return err == nil })
 				c := s.start("reconcile")
 				time.Sleep(15 * time.Millisecond)
 				p.kill(t)
 				<-c.done
 			}
 			s.start("run")
-			waitFor(t, "the daemon to compare", func() bool { _, code := s.vaultd("reconcile"); return code == 0 })
+			kit.Await(t, "the daemon to compare", func() bool { _, code := s.vaultd("reconcile"); return code == 0 })
 			s.calm(6)
 			s.must(0, "verify")
 			onceEach(t, emu, 6)
@@ -347,4 +315,37 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 			onceEach(t, emu, 6)
 		})
 	}
+}
+
+// A disposal that was stopped for being unusual shows with what to do, and goes on by a
+// person's decision alone, which is journaled.
+func TestResume_I29(t *testing.T) {
+	s := newShelf(t)
+	for _, folder := range []string{"Müller 4711", "Huber 88"} {
+		s.send(folder, noon.Add(-50*time.Hour), archive.RemoteID("bum-"+folder[:1]))
+		s.says(folder, noon.Add(-49*time.Hour), archive.RemoteID("bum-"+folder[:1]), archive.Successful)
+		s.tell(folder, noon.Add(-49*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/" + folder}, ledger.Placed{DisposeAt: noon.Add(-time.Hour)})
+	}
+	for _, row := range []struct {
+		route, reason string
+		code          int
+		words         string
+	}{
+		{"store of vault V-1", "x", exitUsage, "not a pause that waits for a person"},
+		{"disposal of nowhere", "x", exitFailed, "nothing of it is due for removal"},
+		{"disposal of acme-in", "first month end", 0, "2 archived folders of drop acme-in may be removed now"},
+	} {
+		out, errs, code := s.say("resume", row.route, "--reason", row.reason)
+		kit.Check(t, code == row.code && strings.Contains(out+errs, row.words),
+			"%s: exit %d\n%s%s", row.route, code, out, errs)
+	}
+	lines := 0
+	err := s.ledger.Lines(1, func(_ uint64, line []byte) error {
+		if strings.Contains(string(line), ledger.MarkDisposal) {
+			lines++
+		}
+		kit.Lacks(t, "the reason stands in the journal", string(line), "month end")
+		return nil
+	})
+	kit.Check(t, err == nil && lines == 1, "%d journal lines, %v", lines, err)
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/csv"
 	"encoding/json"
 	"html"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // A folder that was refused, and one that repeats another, are found by the number that their sidecar says; whoever sees it
@@ -24,9 +23,7 @@ func TestRefusedAndDuplicate_AreFoundAndMarked(t *testing.T) {
 	s := newSite(t, url, fast+"\ntime_zone: UTC")
 	once := func(want int) {
 		t.Helper()
-		if out, code := s.vaultd("run", "--once", "--wait"); code != want {
-			t.Fatalf("run --once --wait: exit %d\n%s", code, tail(out, 3000))
-		}
+		s.must(want, "run", "--once", "--wait")
 	}
 	pdf := map[string][]byte{"rechnung.pdf": []byte("%PDF-1.4\n%%EOF\n")}
 	invoice := map[string]any{"documentType": "Invoice", "documentId": "D9", "documentDate": "2026-10-31", "recipientName": "Acme GmbH", "amount": "119.00", "currencyCode": "EUR"}
@@ -48,9 +45,7 @@ func (s *site) containsAll(t *testing.T, want []string, args ...string) {
 	t.Helper()
 	out, _ := s.vaultd(args...)
 	for _, w := range want {
-		if !strings.Contains(out, w) {
-			t.Errorf("vaultd %v does not say %q:\n%s", args, w, out)
-		}
+		kit.Check(t, strings.Contains(out, w), "vaultd %v does not say %q:\n%s", args, w, out)
 	}
 }
 
@@ -64,9 +59,8 @@ func (s *site) foundAndMarked(t *testing.T) {
 	s.containsAll(t, []string{`"folder":"Huber 88","documentId":"D1",`, `"asRead":{"documentType":"Invoice","documentId":"D1","documentDate":"31.10.2026"`,
 		`"folder":"Otto 9","documentId":"D9",`}, "list", "--json")
 	out, _ := s.vaultd("find", "D9", "--json")
-	if strings.Count(out, "\n") != 2 || strings.Count(out, `"asRead":null`) != 1 {
-		t.Errorf("the archived one and the duplicate are not told apart:\n%s", out)
-	}
+	kit.Check(t, strings.Count(out, "\n") == 2 && strings.Count(out, `"asRead":null`) == 1,
+		"the archived one and the duplicate are not told apart:\n%s", out)
 }
 
 // audited looks into the three forms of the report: what was only read is shown and marked, and no sum counts it.
@@ -75,11 +69,9 @@ func (s *site) audited(t *testing.T) {
 	read := func(name string) string {
 		t.Helper()
 		file := filepath.Join(s.dir, name)
-		if out, code := s.vaultd("audit", "-o", file); code != exitDifferences {
-			t.Fatalf("exit %d: %s", code, out)
-		}
-		text, err := os.ReadFile(file)
-		kit.Must(t, err)
+		out, code := s.vaultd("audit", "-o", file)
+		kit.Need(t, code == exitDifferences, "exit %d: %s", code, out)
+		text := kit.Value(os.ReadFile(file))(t)
 		return string(text)
 	}
 	var all struct {
@@ -97,9 +89,8 @@ func (s *site) audited(t *testing.T) {
 		}
 	}
 	kit.Must(t, json.Unmarshal([]byte(read("a.json")), &all))
-	if len(all.Sums) != 1 || all.Sums[0].Documents != 1 || all.Sums[0].Total != "119.00" {
-		t.Errorf("the sums are %+v", all.Sums)
-	}
+	kit.Check(t, len(all.Sums) == 1 && all.Sums[0].Documents == 1 && all.Sums[0].Total == "119.00",
+		"the sums are %+v", all.Sums)
 	for _, d := range all.Documents {
 		archived := d.State == "archived"
 		if (d.AsRead == nil) != archived || (d.Amount != nil) != archived || (d.Recipient != nil) != archived || (d.First != nil) != (d.State == "duplicate") {
@@ -107,9 +98,7 @@ func (s *site) audited(t *testing.T) {
 		}
 	}
 	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(read("a.csv"), "\ufeff"))).ReadAll()
-	if err != nil || len(rows) != 4 {
-		t.Fatalf("rows = %v, err = %v, want no error, len(rows) = 4", rows, err)
-	}
+	kit.Need(t, err == nil && len(rows) == 4, "rows = %v, err = %v, want no error, len(rows) = 4", rows, err)
 	refused := strings.Join(rows[1], "|")
 	kit.Holds(t, "refused", refused, "|D1|Invoice|31.10.2026|Huber & Söhne|as read: 4711.11|EUR|rejected|", "|DE999|as read, refused|")
 	page := read("a.html")
@@ -120,22 +109,18 @@ func (s *site) audited(t *testing.T) {
 	)
 	s.linksWork(t, page, s.dir)
 	s.linksWork(t, read("acme/_archived/a.html"), filepath.Join(s.dir, "acme/_archived"))
-	if page, _ := s.vaultd("audit", "--format", "html"); strings.Contains(page, "href") {
-		t.Error("a page of which nobody knows where it will lie has a link")
-	}
+	page, _ = s.vaultd("audit", "--format", "html")
+	kit.Check(t, !strings.Contains(page, "href"), "a page of which nobody knows where it will lie has a link")
 }
 
 // linksWork opens what the links of a page lead to.
 func (s *site) linksWork(t *testing.T, page, lies string) {
 	t.Helper()
 	links := regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(page, -1)
-	if len(links) != 1 {
-		t.Fatalf("%d links in the page in %s", len(links), lies)
-	}
+	kit.Need(t, len(links) == 1, "%d links in the page in %s", len(links), lies)
 	link := strings.ReplaceAll(html.UnescapeString(links[0][1]), "%20", " ")
-	if text, err := os.ReadFile(filepath.Join(lies, link)); err != nil || !strings.Contains(string(text), "D9") {
-		t.Errorf("%q does not lead to the receipt: %v", link, err)
-	}
+	text, err := os.ReadFile(filepath.Join(lies, link))
+	kit.Check(t, err == nil && strings.Contains(string(text), "D9"), "%q does not lead to the receipt: %v", link, err)
 }
 
 // namesTheFirst looks for the archived folder wherever people read of its duplicate.
@@ -143,9 +128,8 @@ func (s *site) namesTheFirst(t *testing.T, emu *emulator.Server) {
 	t.Helper()
 	var first struct{ BumID, Key string }
 	out, _ := s.vaultd("show", "Otto 9", "--json")
-	if err := json.Unmarshal([]byte(out), &first); err != nil || first.BumID == "" {
-		t.Fatalf(`err = %v, out = %v, want no error, first.BumID other than ""`, err, out)
-	}
+	err := json.Unmarshal([]byte(out), &first)
+	kit.Need(t, err == nil && first.BumID != "", `err = %v, out = %v, want no error, first.BumID other than ""`, err, out)
 	place := "_archived/" + time.Now().UTC().Format("2006-01") + "/Otto 9"
 	want := []string{`"Otto 9"`, "D9", first.BumID, place, time.Now().UTC().Format("2 Jan 2006")}
 	s.containsAll(t, want, "list", "--state", "duplicate")
@@ -154,13 +138,11 @@ func (s *site) namesTheFirst(t *testing.T, emu *emulator.Server) {
 	shown := append(want[:4:4], time.Now().UTC().Format("2006-01-02"), first.Key)
 	s.containsAll(t, shown, "show", "Otto 9 again")
 	s.containsAll(t, shown, "why", "Otto 9 again")
-	text, err := os.ReadFile(filepath.Join(s.dir, "acme/_duplicates/Otto 9 again/_REASON.txt"))
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(filepath.Join(s.dir, "acme/_duplicates/Otto 9 again/_REASON.txt")))(t)
 	reason := notepad(text)
 	want[3] = strings.ReplaceAll(place, "/", `\`)
-	if !strings.HasPrefix(reason, "DUPLICATE. These files were archived on ") {
-		t.Errorf(`reason = %v, want reason that begins with "DUPLICATE. These files were archived on "`, reason)
-	}
+	kit.Check(t, strings.HasPrefix(reason, "DUPLICATE. These files were archived on "),
+		`reason = %v, want reason that begins with "DUPLICATE. These files were archived on "`, reason)
 	for _, w := range want {
 		kit.Holds(t, "_REASON.txt", reason, w)
 	}

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // manager stands for systemd: it keeps what vaultd tells it.
@@ -72,17 +71,15 @@ func (m *manager) last() string {
 	return m.said[len(m.said)-1]
 }
 
-func (m *manager) waitFor(t *testing.T, text string, times int) {
+func (m *manager) await(t *testing.T, text string, times int) {
 	t.Helper()
-	waitFor(t, fmt.Sprintf("%q said %d times", text, times), func() bool { return m.count(text) >= times })
+	kit.Await(t, fmt.Sprintf("%q said %d times", text, times), func() bool { return m.count(text) >= times })
 }
 
 func (s *site) edit(old, text string) {
 	s.t.Helper()
 	b, err := os.ReadFile(s.config)
-	if err != nil || !strings.Contains(string(b), old) {
-		s.t.Fatalf("no %q in the configuration: %v", old, err)
-	}
+	kit.Need(s.t, err == nil && strings.Contains(string(b), old), "no %q in the configuration: %v", old, err)
 	kit.Must(s.t, os.WriteFile(s.config, []byte(strings.Replace(string(b), old, text, 1)), 0o640))
 }
 
@@ -93,19 +90,16 @@ func numbered(n int) map[string]any {
 // freeAddress is an address of this machine that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	l := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
 
 func getPage(t *testing.T, address, path string) (int, string) {
 	t.Helper()
-	res, err := http.Get("http://" + address + path)
-	kit.Must(t, err)
+	res := kit.Value(http.Get("http://" + address + path))(t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	kit.Must(t, err)
+	body := kit.Value(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(body)
 }
 
@@ -121,10 +115,10 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	run := s.command("run")
 	run.Env = append(os.Environ(), "NOTIFY_SOCKET="+m.path, "WATCHDOG_USEC=3000000")
 	p := startProcess(t, run)
-	m.waitFor(t, "READY=1", 1)
+	m.await(t, "READY=1", 1)
 	s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
-	m.waitFor(t, "last archived", 1)
-	m.waitFor(t, "WATCHDOG=1", 2)
+	m.await(t, "last archived", 1)
+	m.await(t, "WATCHDOG=1", 2)
 
 	// beta goes, gamma comes, and both kinds of work are under way meanwhile
 	s.drop("beta", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, numbered(2))
@@ -132,16 +126,16 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	kit.Must(t, os.Mkdir(filepath.Join(s.dir, "gamma"), 0o770))
 	s.drop("gamma", "Otto 3", map[string][]byte{"a.pdf": []byte("three")}, numbered(3))
 	p.hup(t)
-	m.waitFor(t, "RELOADING=1\nMONOTONIC_USEC=", 1)
-	m.waitFor(t, "STATUS=configuration reloaded", 1)
-	waitFor(t, "gamma's folder is archived", func() bool { return kept(s, "gamma", "Otto 3") })
+	m.await(t, "RELOADING=1\nMONOTONIC_USEC=", 1)
+	m.await(t, "STATUS=configuration reloaded", 1)
+	kit.Await(t, "gamma's folder is archived", func() bool { return kept(s, "gamma", "Otto 3") })
 
 	// a faulty one: everything is said, nothing changes
 	s.edit("settle: 300ms", "settle: soon")
 	p.hup(t)
-	m.waitFor(t, "READY=1\nSTATUS=configuration NOT reloaded, the one before goes on: "+s.config+":8:", 1)
+	m.await(t, "READY=1\nSTATUS=configuration NOT reloaded, the one before goes on: "+s.config+":8:", 1)
 	s.drop("acme", "Otto 4", map[string][]byte{"a.pdf": []byte("four")}, numbered(4))
-	waitFor(t, "work goes on under the old configuration", func() bool { return kept(s, "acme", "Otto 4") })
+	kit.Await(t, "work goes on under the old configuration", func() bool { return kept(s, "acme", "Otto 4") })
 	if _, body := getPage(t, address, "/metrics"); !strings.Contains(body, "vaultd_config_reload_success 0\n") || !strings.Contains(body, `vaultd_folders{state="archived"} `) {
 		t.Errorf("body = %v, want body with \"vaultd_config_reload_success 0\\n\", body with `vaultd_folders{state=\"archived\"} `", body)
 	}
@@ -150,34 +144,25 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	s.edit("settle: soon", "settle: 300ms")
 	s.edit("environment: test", "environment: production")
 	p.hup(t)
-	m.waitFor(t, "configuration NOT reloaded, the one before goes on: "+s.config+":2:", 1)
-	if out, code := s.vaultd("status"); code != exitPerson || !strings.Contains(out, "the one before goes on") || !strings.Contains(out, "TEST, NO EVIDENCE") {
-		t.Errorf("status: exit %d\n%s", code, out)
-	}
+	m.await(t, "configuration NOT reloaded, the one before goes on: "+s.config+":2:", 1)
+	kit.Holds(t, "status: exit", s.must(exitPerson, "status"), "the one before goes on", "TEST, NO EVIDENCE")
 
 	// the first drop is put back: what was taken from it before goes on
 	s.edit("environment: production", "environment: test")
 	s.edit("drops:\n", "drops:\n  - {name: beta, path: "+s.dir+"/beta, vault: BETA, settle: 300ms, rescan: 1s}\n")
 	p.hup(t)
-	m.waitFor(t, "STATUS=configuration reloaded", 2)
-	waitFor(t, "beta's folder is archived", func() bool { return kept(s, "beta", "Otto 2") })
-	if out, _ := s.vaultd("status"); strings.Contains(out, "the one before goes on") {
-		t.Errorf("status still complains:\n%s", out)
-	}
-	if code, body := getPage(t, address, "/readyz"); code != 200 {
-		t.Errorf("readyz: %d %s", code, body)
-	}
+	m.await(t, "STATUS=configuration reloaded", 2)
+	kit.Await(t, "beta's folder is archived", func() bool { return kept(s, "beta", "Otto 2") })
+	out, _ := s.vaultd("status")
+	kit.Check(t, !strings.Contains(out, "the one before goes on"), "status still complains:\n%s", out)
+	code, body := getPage(t, address, "/readyz")
+	kit.Check(t, code == 200, "readyz: %d %s", code, body)
 
-	if code := p.stop(t); code != 0 {
-		t.Errorf("exit %d", code)
-	}
-	waitFor(t, "STOPPING=1", func() bool { return m.count("STOPPING=1") == 1 })
-	if m.count("RELOADING=1") != 4 || m.count("READY=1") != 5 || m.last() != "STOPPING=1" {
-		t.Errorf("said:\n%q", m.said)
-	}
-	if out, code := s.vaultd("verify"); code != 0 {
-		t.Errorf("verify: exit %d\n%s", code, out)
-	}
+	kit.Want(t, "exit", p.stop(t), 0)
+	kit.Await(t, "STOPPING=1", func() bool { return m.count("STOPPING=1") == 1 })
+	kit.Check(t, m.count("RELOADING=1") == 4 && m.count("READY=1") == 5 && m.last() == "STOPPING=1",
+		"said:\n%q", m.said)
+	s.must(0, "verify")
 	onceEach(t, emu, 4)
 }
 
@@ -194,8 +179,7 @@ func TestReload_I26_FailsWithTheReason(t *testing.T) {
 	t.Parallel()
 	_, url := serveEmulator(t, emulator.Config{})
 	s, other := newSite(t, url, fast), newSite(t, url, fast)
-	good, err := os.ReadFile(s.config)
-	kit.Must(t, err)
+	good := kit.Value(os.ReadFile(s.config))(t)
 	kit.Want(t, "reload without a running vaultd", s.exit("reload"), exitFailed)
 	run, of := s.begin(), other.begin()
 	s.env = map[string]string{"STATE_DIRECTORY": "/nowhere:" + s.dir + "/state"}
@@ -229,9 +213,7 @@ func TestReload_I26_FailsWithTheReason(t *testing.T) {
 	out, code := s.vaultd("reload")
 	kit.Want(t, "reload of a good one", fmt.Sprint(code, " ", out), "0 configuration reloaded\n")
 	kit.Lacks(t, "the other one's log", of.out.String(), "reloaded")
-	if code := run.stop(t); code != 0 {
-		t.Errorf("run: exit %d", code)
-	}
+	kit.Want(t, "run: exit", run.stop(t), 0)
 }
 
 // The program itself refuses a wrong configuration with the code that systemd

@@ -44,9 +44,8 @@ func TestRights_I16_I27_RootWorksAsTheOwner(t *testing.T) {
 	do := func(want int, args ...string) string {
 		t.Helper()
 		out, err := s.command(args...).CombinedOutput()
-		if code := exitOf(err); code != want {
-			t.Fatalf("%q: exit %d, want %d:\n%s", args, code, want, out)
-		}
+		code := exitOf(err)
+		kit.Need(t, code == want, "%q: exit %d, want %d:\n%s", args, code, want, out)
 		s.eachOwnedBy(uid)
 		return string(out)
 	}
@@ -72,9 +71,7 @@ func TestRights_I16_I27_RootWorksAsTheOwner(t *testing.T) {
 	for _, name := range names {
 		kit.Want(t, "owner of "+name, ownerOf(t, name), 0)
 	}
-	if len(names) < 3 {
-		t.Errorf("files of root: %q, want a download, a report and a backup", names)
-	}
+	kit.Check(t, len(names) >= 3, "files of root: %q, want a download, a report and a backup", names)
 
 	// the user itself: what only root reads gets a hint that fits
 	c := s.command("restore", filepath.Join(roots, "copy.db"), "--reason", "a drill")
@@ -135,7 +132,6 @@ func exitOf(err error) int {
 
 func ownerOf(t *testing.T, path string) uint32 {
 	t.Helper()
-	info, err := os.Lstat(path)
-	kit.Must(t, err)
+	info := kit.Value(os.Lstat(path))(t)
 	return info.Sys().(*syscall.Stat_t).Uid
 }

@@ -45,9 +45,7 @@ func TestStatus_PausesOfTheDaemon(t *testing.T) {
 	}
 	v.takes(nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
 	out, failed := asks(func(a *app) error { return a.runStatus(t.Context(), v.view, false) })
-	if !failed {
-		t.Error("status calls nobody")
-	}
+	kit.Check(t, failed, "status calls nobody")
 	kit.Holds(t, "out", out,
 		"NOW      vault V-5 paused since 14:31: the secret cannot be read; 1 wait, none lost\n         renew the secret file",
 		"NOW      vault V-1 paused since 13:32: the service refuses the credentials, or a right: credentials refused (403); 1 wait, none lost\n         renew the secret file",
@@ -59,9 +57,8 @@ func TestStatus_PausesOfTheDaemon(t *testing.T) {
 		"NOT TAKEN YET 3\n  acme-in: no sidecar 1\n    Meier\\x1b 12\n",
 		"acme-in  events  210 GB  0      1     1 h\n",
 	)
-	if regexp.MustCompile(`disposal of acme-in.*next try`).MatchString(out) {
-		t.Errorf("a pause that waits for a decision has a next try:\n%s", out)
-	}
+	kit.Check(t, !regexp.MustCompile(`disposal of acme-in.*next try`).MatchString(out),
+		"a pause that waits for a decision has a next try:\n%s", out)
 	out, failed = asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v.view, false) })
 	var got present.StatusSummary
 	if err := json.Unmarshal([]byte(out), &got); err != nil || !failed || got.Open.Total != 1 || !got.Running || !strings.Contains(out, `"next":null`) {
@@ -75,9 +72,8 @@ func TestStatus_WaitingBehindThePDFStore(t *testing.T) {
 		v := beside(t, daemon.State{Pauses: []ingest.Pause{{Target: target, Cause: ledger.Cause{Code: "http-403", Text: "refused"}}}})
 		v.takes(nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
 		v.takes(nil, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: "scan4.pdf"})
-		if out, _ := asks(func(a *app) error { return a.runStatus(t.Context(), v.view, false) }); !strings.Contains(out, fmt.Sprint(want, " wait, none lost")) {
-			t.Errorf("%s: not %d wait:\n%s", target, want, out)
-		}
+		out, _ := asks(func(a *app) error { return a.runStatus(t.Context(), v.view, false) })
+		kit.Check(t, strings.Contains(out, fmt.Sprint(want, " wait, none lost")), "%s: not %d wait:\n%s", target, want, out)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 // A clerk's day over a real share, from the first folder to the last, in two vaults.
 func TestSamba_AClerksDay(t *testing.T) {
 	kit.Long(t, "a clerk's day on a real share")
+	kit.Waits(t, 10, "a slow copy over a real share")
 	t.Parallel()
 	needsSamba(t)
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond})
@@ -37,9 +38,7 @@ func TestSamba_AClerksDay(t *testing.T) {
 
 	h.says("acme", `(?s)Nothing to put right, nothing waiting.*ARCHIVED TODAY \(7\).*DUPLICATE TODAY \(1\)\n  Müller 4711 +archived`)
 	h.says("beta", `Nothing to put right, nothing waiting\.\nARCHIVED TODAY \(1\) +last: Straße 1, `)
-	if code := p.stop(t); code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	kit.Want(t, "exit", p.stop(t), 0)
 	h.nothingLeft(s, emu)
 }
 
@@ -80,16 +79,15 @@ func (h *share) slowCopy(s *site) {
 		return err == nil && info.Size() > 0
 	}
 	write(0, first)
-	waitFor(h.t, "the copy to begin", func() bool { return there("Neuer Ordner/rechnung.pdf") })
+	kit.Await(h.t, "the copy to begin", func() bool { return there("Neuer Ordner/rechnung.pdf") })
 	h.mustSMB("acme", `rename "Neuer Ordner" "Wagner 5"`)
 	h.mustSMB("acme", `put slow/metadata.json "Wagner 5\metadata.json"`)
 	for at := first; at < len(content); at += step {
 		write(at, min(at+step, len(content)))
 		time.Sleep(100 * time.Millisecond) // so slow is the line
 	}
-	if !there("Wagner 5") {
-		h.t.Error("Wagner 5 was taken in the middle of its copy, want it left while the file is open")
-	}
+	kit.Check(h.t, there("Wagner 5"),
+		"Wagner 5 was taken in the middle of its copy, want it left while the file is open")
 	h.must(in.Close())
 	if err := cmd.Wait(); err != nil || strings.Contains(out.String(), "NT_STATUS_") {
 		h.t.Fatalf("put: %v: %s", err, &out)
@@ -101,8 +99,7 @@ func (h *share) slowCopy(s *site) {
 }
 
 func berlin(t *testing.T) *time.Location {
-	loc, err := time.LoadLocation("Europe/Berlin")
-	kit.Must(t, err)
+	loc := kit.Value(time.LoadLocation("Europe/Berlin"))(t)
 	return loc
 }
 
@@ -124,13 +121,10 @@ func (h *share) faultsAreNamed(s *site) {
 	h.mustSMB("acme", `rename "Zu 2\metadata.json.txt" "Zu 2\metadata.json"; del scan7.pdf`)
 	h.says("acme", `  Zu 2 +cannot be read: "rechnung\.pdf" \(owner games, 0600\)\. IT must`)
 	claimed, err := filepath.Glob(filepath.Join(s.dir, "acme/.vaultd/claimed/*/Zu 2/rechnung.pdf"))
-	if err != nil || len(claimed) != 1 {
-		h.t.Fatalf("%q, %v, want no error, len(claimed) = 1", claimed, err)
-	}
+	kit.Need(h.t, err == nil && len(claimed) == 1, "%q, %v, want no error, len(claimed) = 1", claimed, err)
 	h.must(os.Chmod(claimed[0], 0o660))
-	if out, err := exec.Command("chmod", "-R", "g+rwX", filepath.Join(s.dir, "acme/Alt 1")).CombinedOutput(); err != nil {
-		h.t.Fatalf("%v: %s", err, out)
-	}
+	out, err := exec.Command("chmod", "-R", "g+rwX", filepath.Join(s.dir, "acme/Alt 1")).CombinedOutput()
+	kit.Need(h.t, err == nil, "%v: %s", err, out)
 	h.says("acme", `(?s)Nothing to put right, nothing waiting.*ARCHIVED TODAY \(5\)`)
 }
 
@@ -164,19 +158,15 @@ func (h *share) correction(s *site) {
 func (h *share) nothingToDelete(s *site) {
 	h.t.Helper()
 	for _, command := range []string{`rename .vaultd mine`, `rmdir .vaultd`, `deltree .vaultd`, `cd .vaultd`, `rename _archived mine`, `rmdir _archived`} {
-		if out, _ := h.smb("acme", command); !strings.Contains(out, "NT_STATUS_") {
-			h.t.Errorf("a clerk can %s: %s", command, out)
-		}
+		out, _ := h.smb("acme", command)
+		kit.Check(h.t, strings.Contains(out, "NT_STATUS_"), "a clerk can %s: %s", command, out)
 	}
-	if out, err := h.smb("acme", "ls"); err != nil || strings.Contains(out, ".vaultd") {
-		h.t.Errorf("a clerk sees .vaultd: %s, %v", out, err)
-	}
+	out, err := h.smb("acme", "ls")
+	kit.Check(h.t, err == nil && !strings.Contains(out, ".vaultd"), "a clerk sees .vaultd: %s, %v", out, err)
 	mv := exec.Command("mv", ".vaultd", "mine") // on the server itself, where nothing is hidden
 	mv.Dir = filepath.Join(s.dir, "acme")
 	mv.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(h.id(h.clerk.Uid)), Gid: uint32(h.id(h.clerk.Gid))}}
-	if out, err := mv.CombinedOutput(); err == nil {
-		h.t.Errorf("a clerk can move .vaultd: %s", out)
-	}
+	kit.Fails(h.t, "a clerk can move .vaultd", kit.Err(mv.CombinedOutput()))
 	for name, want := range map[string]os.FileMode{
 		"_rejected": os.ModeDir | os.ModeSetgid | 0o770, "_archived": os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o770,
 		"_STATUS.txt": 0o640, "_duplicates/Müller 4711/_REASON.txt": 0o640,
@@ -212,14 +202,106 @@ func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 		for _, e := range entries {
 			names = append(names, e.Name())
 		}
-		if got := strings.Join(names, " "); got != want {
-			t.Errorf("%s holds %s", drop, got)
-		}
-		if claimed, err := os.ReadDir(filepath.Join(s.dir, drop, ".vaultd/claimed")); err != nil || len(claimed) > 0 {
-			t.Errorf("%s: claimed %v, %v", drop, claimed, err)
+		got := strings.Join(names, " ")
+		kit.Check(t, got == want, "%s holds %s", drop, got)
+		claimed, err := os.ReadDir(filepath.Join(s.dir, drop, ".vaultd/claimed"))
+		kit.Check(t, err == nil && len(claimed) <= 0, "%s: claimed %v, %v", drop, claimed, err)
+	}
+	stale, err := filepath.Glob(filepath.Join(s.dir, "acme/_archived/*/*/_REASON.txt"))
+	kit.Check(t, err == nil && len(stale) <= 0, "an archived folder says that it is not: %q, %v", stale, err)
+}
+
+// A clerk moves PDFs over a real share into a drop of single files: whole ones, a slow one, one that is cut off, a Word file, a folder.
+func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
+	kit.Long(t, "a clerk's day with PDFs on a real share")
+	kit.Waits(t, 10, "a slow copy over a real share")
+	t.Parallel()
+	needsSamba(t)
+	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond})
+	s := newSite(t, url, fast+"\ntime_zone: Europe/Berlin")
+	text := kit.Value(os.ReadFile(s.config))(t)
+	pdf := strings.Replace(string(text), "vault: BETA, settle: 300ms", "route: pdf, receiving: ap@in.example, notify: clerk@acme.example, settle: 800ms", 1) +
+		"pdf: {base_url: " + url + ", auth: {method: basic, username: demo, secret_file: " + s.dir + "/secret}}\n"
+	kit.Must(t, os.WriteFile(s.config, []byte(pdf), 0o640))
+	h := newShare(t, s)
+	p := h.run(s)
+
+	h.says("beta", `Nothing to put right`)
+	whole := func(text string) []byte { return []byte("%PDF-1.7\n" + text + "\n%%EOF\n") }
+	for name, content := range map[string][]byte{"Müller 7.pdf": whole("seven"), "again.pdf": whole("seven"), "scan8.PDF": whole("eight"),
+		"brief.docx": []byte("PK\x03\x04 a letter"), "cut.pdf": []byte("%PDF-1.7\n")} {
+		h.must(os.WriteFile(filepath.Join(h.local, name), content, 0o644))
+	}
+	h.mustSMB("beta", `prompt off; put "Müller 7.pdf"; put scan8.PDF; put brief.docx; put cut.pdf; mkdir Mai`)
+	slow := h.slowPDF(s)
+	h.says("beta", `(?s)PLEASE FIX \(3\).*_rejected\\brief\.docx.*Mai +is a folder; this drop takes single PDFs`)
+	h.mustSMB("beta", `put again.pdf`)
+	h.says("beta", `(?s)again\.pdf`)
+	for path, words := range map[string]string{`_rejected\brief.docx\_REASON.txt`: `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back to beta (where _STATUS.txt lies).`,
+		`_rejected\cut.pdf\_REASON.txt`: `NOT SENT. "cut.pdf" is no PDF.`} {
+		text := h.read("beta", path)
+		kit.Check(t, strings.HasPrefix(text, words), "%s: %q, want text that begins with %q", path, text, words)
+	}
+	kit.Await(t, "the duplicate to come back", func() bool {
+		_, err := os.Lstat(filepath.Join(s.dir, "beta/_duplicates/again.pdf/_REASON.txt"))
+		return err == nil
+	})
+	if text := h.read("beta", `_duplicates\again.pdf\_REASON.txt`); !strings.HasPrefix(text, "ALREADY SENT on ") || !strings.Contains(text, `as "Müller 7.pdf". Nothing to do.`) {
+		t.Errorf("%q, want text that begins with \"ALREADY SENT on \", text with `as \"Müller 7.pdf\". Nothing to do.`", text)
+	}
+
+	// The clerk puts it right in the folder that came back, and moves the file alone. Nothing is left to put right then.
+	h.must(os.WriteFile(filepath.Join(h.local, "cut.pdf"), whole("the whole page"), 0o644))
+	h.mustSMB("beta", `put cut.pdf "_rejected\cut.pdf\cut.pdf"; rename "_rejected\cut.pdf\cut.pdf" cut.pdf; rmdir Mai`)
+	h.says("beta", `(?s)PLEASE FIX \(2\).*_rejected\\brief\.docx`)
+	kit.Await(t, "all PDFs to be delivered", func() bool { return len(emu.PDFSlots()) == 4 && filledSlots(emu) == 4 })
+	month := filepath.Join(s.dir, "beta/_delivered", time.Now().In(berlin(t)).Format("2006-01"))
+	kit.Await(t, "all PDFs to be placed", func() bool {
+		placed, err := filepath.Glob(month + "/*/_DELIVERED.txt")
+		return err == nil && len(placed) == 4
+	})
+	kit.Holds(t, "not the whole slow PDF was delivered",
+		h.read("beta", `_delivered\`+filepath.Base(month)+`\slow.pdf\_DELIVERED.txt`), hex.EncodeToString(slow[:]))
+	for name, want := range map[string]os.FileMode{"_delivered": os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o770, "_rejected/cut.pdf": os.ModeDir | os.ModeSetgid | 0o770, "_rejected/cut.pdf/_REASON.txt": 0o640} {
+		info, err := os.Lstat(filepath.Join(s.dir, "beta", name))
+		h.must(err)
+		if st := info.Sys().(*syscall.Stat_t); info.Mode() != want || int(st.Gid) != h.id(h.clerk.Gid) {
+			t.Errorf("%s: %v, group %d", name, info.Mode(), st.Gid)
 		}
 	}
-	if stale, err := filepath.Glob(filepath.Join(s.dir, "acme/_archived/*/*/_REASON.txt")); err != nil || len(stale) > 0 {
-		t.Errorf("an archived folder says that it is not: %q, %v", stale, err)
+	found := emu.Violations()
+	kit.Check(t, len(found) <= 0, "the service complains: %q", found)
+	kit.Want(t, "exit", p.stop(t), 0)
+}
+
+// filledSlots counts the slots that hold a PDF.
+func filledSlots(emu *emulator.Server) (n int) {
+	for _, slot := range emu.PDFSlots() {
+		if len(slot.PUTs) > 0 {
+			n++
+		}
 	}
+	return n
+}
+
+// slowPDF copies a PDF so slowly that it looks finished again and again; it is delivered whole. It returns its digest.
+func (h *share) slowPDF(s *site) [32]byte {
+	h.t.Helper()
+	content := append(append([]byte("%PDF-1.7\n"), bytes.Repeat([]byte("a slow page\n"), 200_000)...), "%%EOF\n"...)
+	cmd := h.client("beta", `iosize 65536; put - slow.pdf`)
+	in, err := cmd.StdinPipe()
+	h.must(err)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	h.must(cmd.Start())
+	for at := 0; at < len(content); at += 1 << 19 {
+		_, err := in.Write(content[at:min(at+1<<19, len(content))])
+		h.must(err)
+		time.Sleep(1200 * time.Millisecond) // longer than settle: so slow is the line
+		kit.Want(h.t, "taken in the middle of the copy", kit.Err(os.Lstat(filepath.Join(s.dir, "beta/slow.pdf"))), nil)
+	}
+	h.must(in.Close())
+	err = cmd.Wait()
+	kit.Need(h.t, err == nil && !strings.Contains(out.String(), "NT_STATUS_"), "put: %v: %s", err, &out)
+	return sha256.Sum256(content)
 }

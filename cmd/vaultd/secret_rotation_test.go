@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // lock is a service whose secret can be changed while it works: then no other is taken, and older tokens are dead.
@@ -88,12 +87,12 @@ func TestSecret_RenewedWhileItRuns(t *testing.T) {
 			s.env = map[string]string{"CREDENTIALS_DIRECTORY": s.dir}
 			p := s.start("run")
 			s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
-			waitFor(t, "the first is archived", func() bool { return kept(s, "acme", "Otto 1") })
+			kit.Await(t, "the first is archived", func() bool { return kept(s, "acme", "Otto 1") })
 			l.change("CANARY-second-secret")
 			s.drop("acme", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, numbered(2))
-			waitFor(t, "the old secret is refused", func() bool { return l.refusals() > 0 })
+			kit.Await(t, "the old secret is refused", func() bool { return l.refusals() > 0 })
 			write("CANARY-second-secret")
-			waitFor(t, "the second is archived", func() bool { return kept(s, "acme", "Otto 2") })
+			kit.Await(t, "the second is archived", func() bool { return kept(s, "acme", "Otto 2") })
 			p.stop(t)
 			kit.Lacks(t, "a secret in the log", p.out.String(), "CANARY")
 		})

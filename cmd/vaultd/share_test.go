@@ -109,9 +109,7 @@ func (h *share) configure(s *site) {
 	page, err := os.ReadFile("../../docs/samba.md")
 	h.must(err)
 	block := regexp.MustCompile("(?s)```ini\n(.*?)```").FindSubmatch(page)
-	if block == nil {
-		h.t.Fatal("docs/samba.md has no smb.conf")
-	}
+	kit.Need(h.t, block != nil, "docs/samba.md has no smb.conf")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	h.must(err)
 	h.port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
@@ -139,9 +137,8 @@ func (h *share) serve() {
 	h.t.Helper()
 	cmd := exec.Command("smbpasswd", "-c", h.conf, "-s", "-a", h.clerk.Username)
 	cmd.Stdin = strings.NewReader(clerkPassword + "\n" + clerkPassword + "\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		h.t.Fatalf("smbpasswd: %v: %s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	kit.Need(h.t, err == nil, "smbpasswd: %v: %s", err, out)
 	smbd := exec.Command("smbd", "--foreground", "--no-process-group", "--configfile="+h.conf)
 	smbd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started, ended := make(chan error, 1), make(chan struct{})
@@ -165,7 +162,7 @@ func (h *share) serve() {
 			h.t.Logf("smbd:\n%s", tail(string(log), 3000))
 		}
 	})
-	waitFor(h.t, "smbd to answer", func() bool {
+	kit.Await(h.t, "smbd to answer", func() bool {
 		c, err := net.DialTimeout("tcp", "127.0.0.1:"+h.port, time.Second)
 		if err != nil {
 			return false
@@ -189,9 +186,8 @@ func (h *share) client(name, commands string) *exec.Cmd {
 
 func (h *share) mustSMB(name, commands string) {
 	h.t.Helper()
-	if out, err := h.smb(name, commands); err != nil || strings.Contains(out, "NT_STATUS_") {
-		h.t.Fatalf("smbclient %s: %v: %s", commands, err, out)
-	}
+	out, err := h.smb(name, commands)
+	kit.Need(h.t, err == nil && !strings.Contains(out, "NT_STATUS_"), "smbclient %s: %v: %s", commands, err, out)
 }
 
 // read gets a file over SMB, which must be one that Notepad shows well.
@@ -202,9 +198,8 @@ func (h *share) read(name, path string) string {
 	data, err := os.ReadFile(local)
 	h.must(err)
 	text, marked := bytes.CutPrefix(data, []byte("\xef\xbb\xbf"))
-	if !marked || bytes.Count(text, []byte("\n")) != bytes.Count(text, []byte("\r\n")) {
-		h.t.Errorf("%s is not as Notepad likes it: %q", path, data)
-	}
+	kit.Check(h.t, marked && bytes.Count(text, []byte("\n")) == bytes.Count(text, []byte("\r\n")),
+		"%s is not as Notepad likes it: %q", path, data)
 	return string(text)
 }
 

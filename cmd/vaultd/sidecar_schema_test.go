@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
 	"errors"
 	"maps"
@@ -17,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"vaultd/internal/packager"
+	"vaultd/internal/test/kit"
 )
 
 // sidecars are sidecars with the verdict that schema and packager must share.
@@ -85,13 +84,11 @@ var sidecars = map[string]struct {
 // What an editor accepts with the schema, the packager accepts, and the other way round.
 func TestSidecarSchema_SaysWhatThePackagerSays(t *testing.T) {
 	text, _, _ := runHere("check", "--schema", "sidecar")
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	kit.Must(t, err)
+	doc := kit.Value(jsonschema.UnmarshalJSON(strings.NewReader(text)))(t)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	kit.Must(t, c.AddResource("urn:vaultd:sidecar", doc))
-	schema, err := c.Compile("urn:vaultd:sidecar")
-	kit.Must(t, err)
+	schema := kit.Value(c.Compile("urn:vaultd:sidecar"))(t)
 	for name, row := range sidecars {
 		t.Run(name, func(t *testing.T) {
 			v, err := jsonschema.UnmarshalJSON(strings.NewReader(row.text))
@@ -107,9 +104,8 @@ func TestSidecarSchema_SaysWhatThePackagerSays(t *testing.T) {
 			kit.Must(t, err)
 			defer root.Close()
 			_, err = packager.ValidateFolder(t.Context(), root, packager.Rules{Vault: "V"})
-			if _, refused := errors.AsType[*packager.Refusal](err); refused == row.good || err != nil && !refused {
-				t.Errorf("packager: %v", err)
-			}
+			_, refused := errors.AsType[*packager.Refusal](err)
+			kit.Check(t, refused != row.good && (err == nil || refused), "packager: %v", err)
 		})
 	}
 }
@@ -127,11 +123,9 @@ func TestSidecarSchema_I24_ThePageHasEachField(t *testing.T) {
 		Properties map[string]property
 		Defs       map[string]property `json:"$defs"`
 	}
-	text, err := os.ReadFile("sidecar.schema.json")
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile("sidecar.schema.json"))(t)
 	kit.Must(t, json.Unmarshal(text, &schema))
-	page, err := os.ReadFile("../../docs/archive.md")
-	kit.Must(t, err)
+	page := kit.Value(os.ReadFile("../../docs/archive.md"))(t)
 	_, section, _ := strings.Cut(string(page), "## metadata.json\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := map[string]string{}

@@ -25,9 +25,7 @@ func TestStatus_I26_ClockOffByAnHour(t *testing.T) {
 			emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, Clock: func() time.Time { return time.Now().Add(row.ahead) }})
 			s := newSite(t, url, fast)
 			s.fill(3, 4)
-			if out, code := s.vaultd("run", "--once", "--wait"); code != 0 {
-				t.Fatalf("run: exit %d\n%s", code, tail(out, 2000))
-			}
+			s.must(0, "run", "--once", "--wait")
 			onceEach(t, emu, 3)
 			out, code := s.vaultd("status")
 			if told := strings.Contains(out, "the clock of this machine was"); told != (row.want != "") || !strings.Contains(out, row.want) || !strings.Contains(out, row.clock+" the service's\n") {

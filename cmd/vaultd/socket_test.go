@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 
 	"vaultd/internal/config"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/kit"
 )
 
 // startDaemon runs a daemon that packs nothing, for its disk is too small, and
@@ -38,9 +37,8 @@ func (s *shelf) forDaemon() {
 	s.edit("/etc/vaultd/secret", secretFile(s.t, "demo\n", 0o600))
 	s.edit("/srv/invoices/acme-in", s.t.TempDir())
 	s.edit("drops:", "http: {listen: \"\"}\ndrops:")
-	if out, errs, code := s.reach("init"); code != exitDone {
-		s.t.Fatalf("init: exit %d: %s%s", code, out, errs)
-	}
+	out, errs, code := s.reach("init")
+	kit.Need(s.t, code == exitDone, "init: exit %d: %s%s", code, out, errs)
 }
 
 // daemon runs the daemon of a shelf until stop, or the end of the test.
@@ -51,17 +49,15 @@ func (s *shelf) daemon() (stop func()) {
 	p.awaitSocket(s.t, s.cfg.StateDir)
 	return func() {
 		s.t.Helper()
-		if code := p.stop(s.t); code != exitDone {
-			s.t.Errorf("the daemon ends with %d: %s", code, p.out)
-		}
+		code := p.stop(s.t)
+		kit.Check(s.t, code == exitDone, "the daemon ends with %d: %s", code, p.out)
 	}
 }
 
 // frames asks on the socket by hand.
 func frames(t *testing.T, stateDir, request string) (stdout, stderr string, code int) {
 	t.Helper()
-	conn, err := net.Dial("unix", filepath.Join(stateDir, "vaultd.sock"))
-	kit.Must(t, err)
+	conn := kit.Value(net.Dial("unix", filepath.Join(stateDir, "vaultd.sock")))(t)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	io.WriteString(conn, request)
@@ -105,20 +101,15 @@ func TestControl_SameCommandInsideAndBeside(t *testing.T) {
 		t.Errorf("the daemon was stopped\n%s", out)
 	}
 	for i := range commands {
-		if inside[i] != beside[i] {
-			t.Errorf("inside\n%s\nbeside\n%s", inside[i], beside[i])
-		}
+		kit.Want(t, "inside", inside[i], beside[i])
 	}
-	if got := inside[4]; !strings.Contains(got, "exit 1\n") || !strings.Contains(got, `nothing is known as "--json"`) {
-		t.Errorf("an argument was taken for a flag: %s", got)
-	}
+	kit.Holds(t, "an argument was taken for a flag", inside[4], "exit 1\n", `nothing is known as "--json"`)
 }
 
 func TestControl_OnlyWhatReads(t *testing.T) {
 	cfg, path, _ := startDaemon(t)
 	line := func(args ...string) string {
-		b, err := json.Marshal(map[string][]string{"args": args})
-		kit.Must(t, err)
+		b := kit.Value(json.Marshal(map[string][]string{"args": args}))(t)
 		return string(b) + "\n"
 	}
 	for name, request := range map[string]string{
@@ -136,17 +127,14 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errs, code := frames(t, cfg.StateDir, request)
-			if code != exitUsage || out != "" || !strings.HasPrefix(errs, "vaultd: ") {
-				t.Errorf("exit %d: %q %q", code, out, errs)
-			}
+			kit.Check(t, code == exitUsage && out == "" && strings.HasPrefix(errs, "vaultd: "),
+				"exit %d: %q %q", code, out, errs)
 		})
 	}
 	if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), "service:") {
 		t.Error("the configuration was written over")
 	}
-	if info, err := os.Stat(filepath.Join(cfg.StateDir, "vaultd.sock")); err != nil || info.Mode().Perm() != 0o660 {
-		t.Errorf("info.Mode() = %v, err = %v, want no error, info.Mode().Perm() = 0o660", info.Mode(), err)
-	}
+	kit.Want(t, "info.Mode()", kit.Value(os.Stat(filepath.Join(cfg.StateDir, "vaultd.sock")))(t).Mode().Perm(), 0o660)
 }
 
 // Two commands at once, without a daemon: the second waits for the first.
@@ -158,21 +146,16 @@ func TestReach_WaitsForAnotherCommand(t *testing.T) {
 	released := make(chan error, 1)
 	time.AfterFunc(300*time.Millisecond, func() { released <- closeLedger() })
 	out, errs, code := runHere("--config", path, "list", "--json")
-	if code != exitDone || strings.Count(out, "\n") != 1 {
-		t.Errorf("exit %d\n%s%s", code, out, errs)
-	}
-	if err := <-released; err != nil {
-		t.Error(err)
-	}
+	kit.Check(t, code == exitDone && strings.Count(out, "\n") == 1, "exit %d\n%s%s", code, out, errs)
+	kit.Want(t, "the error", <-released, nil)
 }
 
 // I16, I19: what is in the place of the socket is removed only when it is the socket of a daemon that is gone.
 func TestControl_I16_OnlyADeadSocketIsRemoved(t *testing.T) {
 	cfg, path, stop := startDaemon(t)
 	socket := filepath.Join(cfg.StateDir, "vaultd.sock")
-	if out, errs, code := runHere("--config", path, "run"); code != exitTemporary {
-		t.Errorf("beside a daemon: exit %d: %s%s", code, out, errs)
-	}
+	out, errs, code := runHere("--config", path, "run")
+	kit.Check(t, code == exitTemporary, "beside a daemon: exit %d: %s%s", code, out, errs)
 	stop()
 	for name, put := range map[string]func() error{
 		"File": func() error { return os.WriteFile(socket, []byte("mine"), 0o600) },
@@ -180,23 +163,18 @@ func TestControl_I16_OnlyADeadSocketIsRemoved(t *testing.T) {
 		"FIFO": func() error { return syscall.Mkfifo(socket, 0o600) },
 	} {
 		kit.Must(t, put())
-		before, err := os.Lstat(socket)
-		kit.Must(t, err)
-		if out, errs, code := runHere("--config", path, "run"); code == exitDone || !strings.Contains(errs, "vaultd.sock") {
-			t.Errorf("%s: exit %d: %s%s", name, code, out, errs)
-		}
-		if after, err := os.Lstat(socket); err != nil || !os.SameFile(before, after) {
-			t.Errorf("%s was removed: %v", name, err)
-		}
+		before := kit.Value(os.Lstat(socket))(t)
+		out, errs, code := runHere("--config", path, "run")
+		kit.Check(t, code != exitDone && strings.Contains(errs, "vaultd.sock"), "%s: exit %d: %s%s", name, code, out, errs)
+		after, err := os.Lstat(socket)
+		kit.Check(t, err == nil && os.SameFile(before, after), "%s was removed: %v", name, err)
 		kit.Must(t, os.Remove(socket))
 	}
-	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	kit.Must(t, err)
+	dead := kit.Value(net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"}))(t)
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
-	if out, errs, code := runHere("--config", path, "list", "--json"); code != exitDone || !strings.Contains(out, "Otto") {
-		t.Errorf("beside a dead socket: exit %d: %s%s", code, out, errs)
-	}
+	out, errs, code = runHere("--config", path, "list", "--json")
+	kit.Check(t, code == exitDone && strings.Contains(out, "Otto"), "beside a dead socket: exit %d: %s%s", code, out, errs)
 	(&site{t: t, config: path}).start("run").awaitSocket(t, cfg.StateDir)
 	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
 		t.Errorf("info.Mode() = %v, err = %v, want no error, info.Mode().Perm() = 0o660, info.Mode().Type() = os.ModeSocket", info.Mode(), err)
@@ -211,9 +189,8 @@ func TestControl_PathTooLong(t *testing.T) {
 	s.edit(s.cfg.StateDir, long)
 	kit.Must(t, s.ledger.Close())
 	kit.Must(t, os.Rename(s.cfg.StateDir, long))
-	if out, errs, code := runHere("--config", s.config, "run"); code != exitConfig || !strings.Contains(errs, "longer than") {
-		t.Errorf("exit %d: %s%s", code, out, errs)
-	}
+	out, errs, code := runHere("--config", s.config, "run")
+	kit.Check(t, code == exitConfig && strings.Contains(errs, "longer than"), "exit %d: %s%s", code, out, errs)
 }
 
 // Files' rights let in those who may ask; the ledger beside the socket stays closed to them.
@@ -229,7 +206,7 @@ func TestControl_I27_RightsOfTheSocket(t *testing.T) {
 		stop := s.daemon()
 		// The socket is there before the rights are: until then state_dir is closed.
 		for i, path := range []string{filepath.Join(s.cfg.StateDir, "vaultd.sock"), s.cfg.StateDir} {
-			waitFor(t, fmt.Sprintf("groups [%s]: %s to have the rights %v", groups, path, rights[i]), func() bool {
+			kit.Await(t, fmt.Sprintf("groups [%s]: %s to have the rights %v", groups, path, rights[i]), func() bool {
 				info, err := os.Stat(path)
 				return err == nil && info.Mode().Perm() == rights[i]
 			})
@@ -241,7 +218,7 @@ func TestControl_I27_RightsOfTheSocket(t *testing.T) {
 // awaitCatalog waits until the daemon has made its catalog.
 func awaitCatalog(t *testing.T, config string) {
 	t.Helper()
-	waitFor(t, "the catalog", func() bool {
+	kit.Await(t, "the catalog", func() bool {
 		out, _, _ := runHere("--config", config, "doctor")
 		return strings.Contains(out, "OK    catalog")
 	})

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bufio"
 	"encoding/json"
 	"io"
@@ -11,14 +9,15 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // standIn answers on the socket of a shelf in place of a daemon, with what
 // answer writes and the exit code that it returns.
 func (s *shelf) standIn(answer func(out io.Writer) (exit int)) {
 	s.t.Helper()
-	l, err := net.Listen("unix", filepath.Join(s.cfg.StateDir, "vaultd.sock"))
-	kit.Must(s.t, err)
+	l := kit.Value(net.Listen("unix", filepath.Join(s.cfg.StateDir, "vaultd.sock")))(s.t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -87,7 +87,6 @@ func (p *plantedSite) clerkWrites(gid int, file string) io.Closer {
 	out, err := cmd.StdoutPipe()
 	kit.Must(p.t, errors.Join(err, cmd.Start()))
 	p.t.Cleanup(func() { _, _ = in.Close(), cmd.Wait() })
-	_, err = io.ReadFull(out, make([]byte, len("open\n")))
-	kit.Must(p.t, err)
+	kit.Value(io.ReadFull(out, make([]byte, len("open\n"))))(p.t)
 	return in
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	program "vaultd/cmd/vaultd"
+	"vaultd/internal/test/kit"
 )
 
 // terminal is the end of a pseudo terminal that a program writes to, with so
@@ -60,14 +59,13 @@ func TestLog_TimesHaveTheirZone(t *testing.T) {
 		go func() {
 			ended <- program.Run(ctx, []string{"--config", s.config, "run"}, strings.NewReader(""), io.Discard, stderr, noEnv)
 		}()
-		waitFor(t, "the first line", func() bool { return strings.Contains(said(), "vaultd started") })
+		kit.Await(t, "the first line", func() bool { return strings.Contains(said(), "vaultd started") })
 		stop()
 		if code := <-ended; code != exitDone {
 			t.Errorf("exit %d: %s", code, said())
 		}
-		if line, _, _ := strings.Cut(said(), "\n"); !regexp.MustCompile(want).MatchString(line) {
-			t.Errorf("%s, want %s", line, want)
-		}
+		line, _, _ := strings.Cut(said(), "\n")
+		kit.Check(t, regexp.MustCompile(want).MatchString(line), "%s, want %s", line, want)
 	}
 	run(tty, shown, `^time=20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+0[12]:00 `)
 	var program sharedText
@@ -85,11 +83,9 @@ func TestStatusWatch_Redraw(t *testing.T) {
 		go func() {
 			ended <- program.Run(ctx, []string{"--config", s.config, "status", "--watch=1s"}, strings.NewReader(""), tty, tty, noEnv)
 		}()
-		waitFor(t, "two pages", func() bool { return strings.Count(shown(), "\x1b[J") >= 2 })
+		kit.Await(t, "two pages", func() bool { return strings.Count(shown(), "\x1b[J") >= 2 })
 		stop()
-		if code := <-ended; code != exitDone {
-			t.Errorf("exit %d", code)
-		}
+		kit.Want(t, "exit", <-ended, exitDone)
 		page, _, _ := strings.Cut(shown()[strings.Index(shown(), "\x1b[H"):], "\x1b[J")
 		lines := strings.Split(page, "\x1b[K\r\r\n")
 		isCut := strings.Contains(page, " more lines: make the window larger, or vaultd status")

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // Under --json an error is an object, with its hint and the exit code, and nothing stands on the standard output.
@@ -26,7 +28,6 @@ func TestJSON_ErrorsAreObjects(t *testing.T) {
 
 func TestVersion_AsAFlag(t *testing.T) {
 	flag, _, code := runHere("--version")
-	if word, _, _ := runHere("version"); code != 0 || flag != word {
-		t.Errorf("exit %d: %q, and the command says %q", code, flag, word)
-	}
+	word, _, _ := runHere("version")
+	kit.Check(t, code == 0 && flag == word, "exit %d: %q, and the command says %q", code, flag, word)
 }

@@ -1,8 +1,6 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // unusual has two archived invoices with one number, and an archived one with a date that cannot be.
@@ -62,9 +61,7 @@ func TestShow_I26_SameNumberNamesBothFolders(t *testing.T) {
 	if w := strange.Warnings; len(w) != 1 || w[0].What != "strange-date" || w[0].Entry != nil || !strings.Contains(w[0].Text, "2026-10-31 can hardly be right") {
 		t.Errorf(`%+v, want len(w) = 1, w[0].What = "strange-date", w[0].Entry = nil, w[0].Text with "2026-10-31 can hardly be right"`, w)
 	}
-	if len(first.Warnings) != 0 {
-		t.Errorf("the first one: %+v", first.Warnings)
-	}
+	kit.Len(t, "the first one", first.Warnings, 0)
 }
 
 // I26: status names what is unusual until a person has looked at it, and for a month at most.
@@ -79,24 +76,16 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 		return strings.Join(words, " ")
 	}
 	s := unusual(t)
-	if got := named(s); got != "same-number strange-date" {
-		t.Errorf("needs %q", got)
-	}
+	kit.Want(t, "needs", named(s), "same-number strange-date")
 	out, errs, code := s.say("close", "Huber 1 neu", "--reason", "both are right")
-	if code != exitDone || !strings.Contains(out, "It counts as looked at") {
-		t.Errorf("close: %d\n%s%s", code, out, errs)
-	}
-	if got := named(s); got != "strange-date" {
-		t.Errorf("needs %q after one was looked at", got)
-	}
-	if out, _, _ := s.say("show", "Huber 1 neu"); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "looked at") {
-		t.Errorf("show forgot it:\n%s", out)
-	}
-	if _, _, code := s.say("close", "Huber 1 neu", "--reason", "again"); code == exitDone {
-		t.Error("closed twice")
-	}
+	kit.Check(t, code == exitDone && strings.Contains(out, "It counts as looked at"),
+		"close: %d\n%s%s", code, out, errs)
+	kit.Want(t, "needs", named(s), "strange-date")
+	out, _, _ = s.say("show", "Huber 1 neu")
+	kit.Check(t, strings.Contains(out, sameNumberWords) && strings.Contains(out, "looked at"), "show forgot it:\n%s", out)
+	_, _, code = s.say("close", "Huber 1 neu", "--reason", "again")
+	kit.Check(t, code != exitDone, "closed twice")
 	got := s.summaryAt(noon.Add(ledger.ReviewPeriod))
-	if slices.ContainsFunc(got.Needs, func(n present.Need) bool { return n.What == "strange-date" }) {
-		t.Errorf("still named after a month: %+v", got.Needs)
-	}
+	kit.Check(t, !slices.ContainsFunc(got.Needs, func(n present.Need) bool { return n.What == "strange-date" }),
+		"still named after a month: %+v", got.Needs)
 }

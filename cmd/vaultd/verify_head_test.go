@@ -35,9 +35,8 @@ func TestVerify_I14_KeptHeads(t *testing.T) {
 	s.send("Later 1", noon, "bum-9")
 	for name := range kept {
 		out, errs, code := s.say("verify", "--head", filepath.Join(dir, name))
-		if code != exitDone || !strings.Contains(out, "KEPT HEAD line ") {
-			t.Errorf("%s: exit %d, %s%s, want 0 and the kept head", name, code, out, errs)
-		}
+		kit.Check(t, code == exitDone && strings.Contains(out, "KEPT HEAD line "),
+			"%s: exit %d, %s%s, want 0 and the kept head", name, code, out, errs)
 	}
 	line, hash, _ := strings.Cut(status.Head, ":")
 	for name, row := range map[string]struct {
@@ -54,9 +53,8 @@ func TestVerify_I14_KeptHeads(t *testing.T) {
 	} {
 		args := append([]string{"verify", "--head"}, strings.Fields(row.head)...)
 		out, errs, code := s.say(args...)
-		if code != row.code || !strings.Contains(out+errs, row.says) {
-			t.Errorf("%s: exit %d, %s%s, want exit %d and %q", name, code, out, errs, row.code, row.says)
-		}
+		kit.Check(t, code == row.code && strings.Contains(out+errs, row.says),
+			"%s: exit %d, %s%s, want exit %d and %q", name, code, out, errs, row.code, row.says)
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // The configured type of a package reaches the store.
@@ -37,9 +39,7 @@ func TestService_ContentType(t *testing.T) {
 			s.must(0, "run", "--once", "--wait")
 			mu.Lock()
 			defer mu.Unlock()
-			if len(sent) != 1 || sent[0] != want {
-				t.Errorf("sent as %q, want %q", sent, want)
-			}
+			kit.Check(t, len(sent) == 1 && sent[0] == want, "sent as %q, want %q", sent, want)
 		})
 	}
 }
@@ -65,19 +65,16 @@ func TestWireDrops_Network(t *testing.T) {
 	put("first", good("R-2"), true)
 	put("wrong", `{"data":{"documentCurrencyCode":"Euro"}}`, true)
 	out, _ := s.vaultd("run", "--once")
-	if n := len(emu.SentDocuments()); n != 1 || !strings.Contains(out, "seen 2 new") {
-		t.Fatalf("%d documents were sent: %s", n, out)
-	}
+	n := len(emu.SentDocuments())
+	kit.Need(t, n == 1 && strings.Contains(out, "seen 2 new"), "%d documents were sent: %s", n, out)
 	if reason, err := os.ReadFile(filepath.Join(s.dir, "out", "_rejected", "wrong", "_REASON.txt")); err != nil || !strings.Contains(string(reason), "documentCurrencyCode") {
 		t.Errorf("%v\n%s\nwant no error, reason with \"documentCurrencyCode\"", err, reason)
 	}
 	put("second", strings.Replace(good("R-2"), "EUR", "CHF", 1), true)
-	if out, _ := s.vaultd("run", "--once"); len(emu.SentDocuments()) != 1 {
-		t.Errorf("the same number was sent twice: %s", out)
-	}
-	if out, _ := s.vaultd("list"); !strings.Contains(out, "on hold") {
-		t.Errorf("the second one is not held:\n%s", out)
-	}
+	out, _ = s.vaultd("run", "--once")
+	kit.Check(t, len(emu.SentDocuments()) == 1, "the same number was sent twice: %s", out)
+	out, _ = s.vaultd("list")
+	kit.Check(t, strings.Contains(out, "on hold"), "the second one is not held:\n%s", out)
 }
 
 // I24: the word of network.directory_fr decides whether recipients are checked, and what becomes of one that is not listed. Off is the default.
@@ -96,7 +93,7 @@ func TestWireRoutes_I24_DirectoryOfFrance(t *testing.T) {
 			s.edit("drops:\n", "drops:\n  - {name: out, path: "+s.dir+"/out, route: network, settle: 100ms}\n")
 			writeIn(t, filepath.Join(s.dir, "out", "one"), "document.json", `{"data": {"documentCurrencyCode": "EUR"}, "processingPreference": {"sentTo": {"id": "`+otto+`", "schemeId": "FR:ORGNR"}}}`)
 			s.begin()
-			waitFor(t, "an outcome", func() bool {
+			kit.Await(t, "an outcome", func() bool {
 				why, _ := s.vaultd("why", "one")
 				return len(emu.SentDocuments()) > 0 || !want.sends && strings.Contains(why, "no valid line")
 			})

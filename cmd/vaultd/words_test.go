@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // uncounted is a number in front of a plural that nobody has counted: one of them would be "1 bytes".
@@ -16,9 +18,8 @@ func TestWords_OneIsNoPlural(t *testing.T) {
 	limits := []string{"the path is longer than %d bytes", "at most %d files", "has %d files; one invoice", "is %d bytes; the service takes", "archived %d times"} // never one
 	for _, dir := range []string{".", "../../internal/daemon", "../../internal/dropwork", "../../internal/operator", "../../internal/statusfile", "../../internal/packager", "../../internal/report", "../../internal/present", "../../internal/recovery"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil || len(names) == 0 {
-			t.Fatalf("err = %v, dir = %v, want no error, len(names) other than 0", err, dir)
-		}
+		kit.Need(t, err == nil && len(names) != 0,
+			"err = %v, dir = %v, want no error, len(names) other than 0", err, dir)
 		for _, name := range names {
 			for line := range strings.Lines(readPage(t, name)) {
 				told := uncounted.MatchString(line) && !strings.Contains(line, "fmt.Errorf") && !strings.HasSuffix(name, "_test.go")

@@ -60,6 +60,7 @@ func main() {
 		ineffassign.Analyzer,
 		imports,
 		unusedNames,
+		listedWaits,
 
 		except(bodyclose.Analyzer, tests),
 		except(with(errorlint.NewAnalyzer(), "errorf", "true"), tests),

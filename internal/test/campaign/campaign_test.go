@@ -74,6 +74,7 @@ type blow struct {
 // far as a run of real processes can be repeated; KEEP names a folder in which everything is left for a look.
 func TestCampaign(t *testing.T) {
 	kit.Long(t, "the real program is killed again and again")
+	kit.Waits(t, 60, "a process under load, which is killed")
 	kills := 10
 	if n, err := strconv.Atoi(os.Getenv("KILLS")); err == nil {
 		kills = n
@@ -137,9 +138,7 @@ func newCampaign(t *testing.T, long bool) *campaign {
 	}
 	c.bin, c.config = c.path("vaultd"), c.path("config.yaml")
 	out, err := exec.Command("go", "build", "-o", c.bin, "vaultd/cmd/vaultd").CombinedOutput()
-	if err != nil {
-		t.Fatalf("build: %v: %s", err, out)
-	}
+	kit.Need(t, err == nil, "build: %v: %s", err, out)
 	c.service = newService(t, c.path("emulator"), seed, vaults)
 	kit.Must(t, os.WriteFile(c.path("secret"), []byte(secret+"\n"), 0o600))
 	kit.Must(t, os.WriteFile(c.config, []byte(c.settings()), 0o640))
@@ -175,8 +174,7 @@ func canTrap(t *testing.T, bin string) bool {
 func home(t *testing.T) string {
 	t.Helper()
 	keep := os.Getenv("KEEP")
-	dir, err := os.MkdirTemp(keep, "campaign-")
-	kit.Must(t, err)
+	dir := kit.Value(os.MkdirTemp(keep, "campaign-"))(t)
 	t.Cleanup(func() {
 		if keep == "" {
 			kit.Must(t, os.RemoveAll(dir))
@@ -296,8 +294,7 @@ func (c *campaign) rarest() string {
 func (c *campaign) live(b blow) {
 	c.t.Helper()
 	c.lives++
-	log, err := os.Create(c.path("log", fmt.Sprintf("%04d", c.lives)))
-	kit.Must(c.t, err)
+	log := kit.Value(os.Create(c.path("log", fmt.Sprintf("%04d", c.lives))))(c.t)
 	defer log.Close()
 	cmd := exec.Command(c.bin, "--config", c.config, "run", "-v")
 	cmd.Stderr = log
@@ -334,8 +331,7 @@ func (c *campaign) start(cmd *exec.Cmd, b blow) *watcher {
 		kit.Must(c.t, cmd.Start())
 		return nil
 	}
-	l, err := startTrapped(cmd)
-	kit.Must(c.t, err)
+	l := kit.Value(startTrapped(cmd))(c.t)
 	w := &watcher{listener: l, pid: cmd.Process.Pid, dir: c.dir, fatal: b.fatal, power: c.power, over: make(chan struct{}), seen: map[string]int{}}
 	go w.run()
 	return w

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
@@ -74,8 +73,7 @@ func (c *campaign) fillDisk() {
 	c.t.Helper()
 	var s syscall.Statfs_t
 	kit.Must(c.t, syscall.Statfs(c.path("state"), &s))
-	b, err := os.ReadFile(c.config)
-	kit.Must(c.t, err)
+	b := kit.Value(os.ReadFile(c.config))(c.t)
 	c.roomy = b
 	full := bytes.Replace(b, []byte(leastFree), fmt.Appendf(nil, "min_free: %dMB", s.Bavail*uint64(s.Bsize)/1_050_000), 1)
 	kit.Must(c.t, os.WriteFile(c.config, full, 0o640))
@@ -96,8 +94,7 @@ func (c *campaign) emptyDisk() (wasFull bool) {
 // small one without asking.
 func (c *campaign) countFull(log string) {
 	c.t.Helper()
-	b, err := os.ReadFile(log)
-	kit.Must(c.t, err)
+	b := kit.Value(os.ReadFile(log))(c.t)
 	if bytes.Contains(b, []byte("which the catalog leaves to the work")) {
 		c.spoilt[diskFull]++
 	}
@@ -110,11 +107,7 @@ func (c *campaign) askCatalog(dir string, l *boltledger.Ledger, entries []ledger
 	done := make(chan struct{})
 	go func() { defer close(done); cat.Run(ctx) }()
 	defer func() { stop(); <-done }()
-	for until := time.Now().Add(time.Minute); cat.Status().Describe() != ""; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			return fmt.Errorf("the catalog does not come up: %s", cat.Status().Describe())
-		}
-	}
+	kit.Await(c.t, "the catalog", func() bool { return cat.Status().Describe() == "" })
 	for range min(len(entries), 20) {
 		e := entries[c.r.IntN(len(entries))]
 		words := strings.Fields(e.Folder)
@@ -147,19 +140,14 @@ func (c *campaign) askCatalog(dir string, l *boltledger.Ledger, entries []ledger
 // countForeign holds what is not ours to its bytes: it was moved away, and nothing else was done to it.
 func (c *campaign) countForeign() {
 	c.t.Helper()
-	moved, err := filepath.Glob(c.path("state", catalog.FileName+".foreign-*"))
-	kit.Must(c.t, err)
+	moved := kit.Value(filepath.Glob(c.path("state", catalog.FileName+".foreign-*")))(c.t)
 	moved = slices.DeleteFunc(moved, func(p string) bool {
 		return strings.HasSuffix(p, "-wal") || strings.HasSuffix(p, "-shm") || strings.HasSuffix(p, "-journal")
 	})
 	for _, path := range moved {
-		b, err := os.ReadFile(path)
-		kit.Must(c.t, err)
-		if string(b) != foreignText && !bytes.HasPrefix(b, []byte{0xee}) {
-			c.t.Errorf("%s holds %q", path, b)
-		}
+		b := kit.Value(os.ReadFile(path))(c.t)
+		kit.Check(c.t, string(b) == foreignText || bytes.HasPrefix(b, []byte{0xee}), "%s holds %q", path, b)
 	}
-	if len(moved) < c.foreign {
-		c.t.Errorf("%d foreign files lay in the catalog's place, %d were moved away", c.foreign, len(moved))
-	}
+	kit.Check(c.t, len(moved) >= c.foreign,
+		"%d foreign files lay in the catalog's place, %d were moved away", c.foreign, len(moved))
 }

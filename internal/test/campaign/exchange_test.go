@@ -21,12 +21,10 @@ func (c *campaign) publishReceived(n int) {
 		`{"externalDocumentIdentifier":{"id":"R-%d"},"issueDate":"2026-10-%02d","documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"Otto & Söhne"},"taxTotal":{"taxSubtotals":[{"taxableAmount":%d.50}]}}`, n, 1+n%28, n)}
 	for i := range c.r.IntN(4) {
 		content := make([]byte, 1+c.r.IntN(200_000))
-		_, err := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(i), 3}).Read(content)
-		kit.Must(c.t, err)
+		kit.Value(rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(i), 3}).Read(content))(c.t)
 		d.Files = append(d.Files, emulator.ReceivedFile{Name: fmt.Sprintf("file %d.pdf", i), Content: slices.Concat([]byte("%PDF-1.7\n"), content, []byte("\n%%EOF\n"))})
 	}
-	_, err := c.service.PublishReceived(d)
-	kit.Must(c.t, err)
+	kit.Value(c.service.PublishReceived(d))(c.t)
 }
 
 // exchange is what must be archived of the business network, by its identity there: what was delivered to others, and what came in.
@@ -93,14 +91,10 @@ func (c *campaign) judgeExchange(entries []ledger.Entry) map[string]bool {
 			continue
 		}
 		times[r.ClientUUID]++
-		if err := c.compareExchanged(r.SHA256, want[r.ClientUUID]); err != nil {
-			c.t.Errorf("I4: document %s: %v", want[r.ClientUUID].BumID, err)
-		}
+		kit.Want(c.t, "I4: document "+want[r.ClientUUID].BumID, c.compareExchanged(r.SHA256, want[r.ClientUUID]), nil)
 	}
 	for id, d := range want {
-		if times[id] != 1 {
-			c.t.Errorf("I2: document %s of the business network is archived %d times", d.BumID, times[id])
-		}
+		kit.Want(c.t, "I2: document "+d.BumID+" of the business network is archived", times[id], 1)
 	}
 	c.exchanged = len(times)
 	return of

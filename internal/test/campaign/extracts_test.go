@@ -41,14 +41,11 @@ func (c *campaign) publishExtract() {
 func (c *campaign) makeExtractFile(n, i int) emulator.PublishedFile {
 	c.t.Helper()
 	content := make([]byte, 1+c.r.IntN(400_000))
-	_, err := rand.NewChaCha8([32]byte{byte(n), byte(i)}).Read(content)
-	kit.Must(c.t, err)
+	kit.Value(rand.NewChaCha8([32]byte{byte(n), byte(i)}).Read(content))(c.t)
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	w, err := z.Create("rows.json")
-	kit.Must(c.t, err)
-	_, err = w.Write(content)
-	kit.Must(c.t, err)
+	w := kit.Value(z.Create("rows.json"))(c.t)
+	kit.Value(w.Write(content))(c.t)
 	kit.Must(c.t, z.Close())
 	return emulator.PublishedFile{Table: "IA_INVOICE", Name: fmt.Sprintf("IA_INVOICE_%d_%d.zip", n, i), Content: b.Bytes()}
 }
@@ -114,15 +111,12 @@ func (c *campaign) judgeExtracts(l *boltledger.Ledger) {
 	}
 	for _, x := range c.service.PublishedExtracts() {
 		c.extracts++
-		if !x.IsAcknowledged {
-			c.t.Errorf("extract %s is not acknowledged at the service", x.ID)
-		}
+		kit.Check(c.t, x.IsAcknowledged, "extract %s is not acknowledged at the service", x.ID)
 		for _, f := range x.Files {
 			c.downloads += f.Downloads
 		}
 	}
-	parts, err := filepath.Glob(c.path("custody", "extracts", "*", "files", "*.part"))
-	kit.Must(c.t, err)
+	parts := kit.Value(filepath.Glob(c.path("custody", "extracts", "*", "files", "*.part")))(c.t)
 	if mark, err := os.Stat(c.path("custody", "custody.json")); err != nil || mark.Size() == 0 || len(parts) > 0 {
 		c.t.Errorf("the custody has the parts %q, and its mark: %v", parts, err)
 	}

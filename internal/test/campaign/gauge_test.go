@@ -49,8 +49,7 @@ func (c *campaign) calm() {
 	kit.Must(c.t, c.service.SetFaults(emulator.Faults{}))
 	c.emptyDisk()
 	cmd := exec.Command(c.bin, "--config", c.config, "run", "-v")
-	log, err := os.Create(c.path("log", "calm"))
-	kit.Must(c.t, err)
+	log := kit.Value(os.Create(c.path("log", "calm")))(c.t)
 	defer log.Close()
 	cmd.Stderr = log
 	kit.Must(c.t, cmd.Start())
@@ -197,9 +196,8 @@ func (c *campaign) vacuous(kills int) {
 	if c.long {
 		least, kinds = 15, 40
 	}
-	if share < least || len(c.fired) < kinds {
-		c.t.Errorf("vacuous: %d%% of the calls were faulty, in %d ways", share, len(c.fired))
-	}
+	kit.Check(c.t, share >= least && len(c.fired) >= kinds,
+		"vacuous: %d%% of the calls were faulty, in %d ways", share, len(c.fired))
 	if 2*c.underWay < kills || len(c.points) < kinds/3 || c.traps && c.lost == 0 || len(c.people.all) < 3*kills {
 		c.t.Errorf("vacuous: %d of %d deaths hit work under way, %d points, %d folders", c.underWay, kills, len(c.points), len(c.people.all))
 	}
@@ -209,9 +207,7 @@ func (c *campaign) vacuous(kills int) {
 	if d := c.documents; d[ledger.Delivered] == 0 || c.long && (2*d[ledger.Delivered] < d[ledger.None] || d[ledger.Rejected] == 0) {
 		c.t.Errorf("vacuous: %d of %d documents were delivered over the business network, %d were not", d[ledger.Delivered], d[ledger.None], d[ledger.Rejected])
 	}
-	if c.extracts < kills/2 {
-		c.t.Errorf("vacuous: %d extracts came", c.extracts)
-	}
+	kit.Check(c.t, c.extracts >= kills/2, "vacuous: %d extracts came", c.extracts)
 	if c.searches < 5*kills || len(c.spoilt) == 0 || c.long && (len(c.spoilt) < 6 || c.spoilt[diskFull] == 0) {
 		c.t.Errorf("vacuous: the catalog was %s, and answered %d times", listed(c.spoilt), c.searches)
 	}

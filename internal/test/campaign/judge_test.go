@@ -49,9 +49,8 @@ func (c *campaign) command(args ...string) (out, said []byte, code int) {
 	cmd := exec.CommandContext(ctx, c.bin, append([]string{"--config", c.config}, args...)...)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		c.t.Fatalf("vaultd %v: %v", args, err)
-	}
+	exit := (*exec.ExitError)(nil)
+	kit.Need(c.t, err == nil || errors.As(err, &exit), "vaultd %v: %v", args, err)
 	return out, stderr.Bytes(), cmd.ProcessState.ExitCode()
 }
 
@@ -67,8 +66,7 @@ func (c *campaign) between(b blow, what string) {
 	kit.Must(c.t, os.Mkdir(copied, 0o700))
 	for _, name := range names(c.path("state")) {
 		if strings.HasPrefix(name, "ledger.") || strings.HasPrefix(name, catalog.FileName) {
-			data, err := os.ReadFile(c.path("state", name))
-			kit.Must(c.t, err)
+			data := kit.Value(os.ReadFile(c.path("state", name)))(c.t)
 			kit.Must(c.t, os.WriteFile(filepath.Join(copied, name), data, 0o600))
 		}
 	}
@@ -85,9 +83,7 @@ func (c *campaign) between(b blow, what string) {
 	if c.lives%5 == 0 { // it takes its time
 		problems, err = l.Verify(c.t.Context())
 	}
-	if err := c.askCatalog(copied, l, entries); err != nil {
-		c.t.Errorf("life %d (%s): %v", c.lives, what, err)
-	}
+	kit.Want(c.t, fmt.Sprintf("life %d (%s)", c.lives, what), c.askCatalog(copied, l, entries), nil)
 	kit.Must(c.t, errors.Join(err, done()))
 	for _, p := range problems {
 		c.t.Errorf("life %d (%s): verify: %v", c.lives, what, p)
@@ -117,9 +113,7 @@ func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 	journal := proof.Journal{Head: l.Head(), Balance: &balance, Arrivals: slices.Values(arrivals), ArrivalBalance: &arrivalBalance, Lines: func(yield func(uint64, []byte) bool) {
 		err := l.Lines(1, func(n uint64, line []byte) error {
 			for _, bad := range []string{secret, "X-Amz-Signature"} { // the blocks of the file are deflated, so no search of it would see them
-				if bytes.Contains(line, []byte(bad)) {
-					c.t.Errorf("journal line %d holds %q", n, bad)
-				}
+				kit.Check(c.t, !bytes.Contains(line, []byte(bad)), "journal line %d holds %q", n, bad)
 			}
 			if !yield(n, line) {
 				return fs.SkipAll
@@ -136,15 +130,12 @@ func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 func (c *campaign) registrations() (all []proof.Registration) {
 	c.t.Helper()
 	for _, r := range c.service.Registrations() {
-		id, err := archive.ParseID(r.ClientUUID)
-		kit.Must(c.t, err)
-		metadata, err := archive.ParseDigest(r.MetadataSHA256)
-		kit.Must(c.t, err)
+		id := kit.Value(archive.ParseID(r.ClientUUID))(c.t)
+		metadata := kit.Value(archive.ParseDigest(r.MetadataSHA256))(c.t)
 		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
 			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
 		if reg.Stored {
-			reg.SHA256, err = archive.ParseDigest(r.SHA256)
-			kit.Must(c.t, err)
+			reg.SHA256 = kit.Value(archive.ParseDigest(r.SHA256))(c.t)
 		}
 		all = append(all, reg)
 	}
@@ -290,14 +281,11 @@ func (c *campaign) source(p parcel, e ledger.Entry) {
 	case final == ledger.Moved:
 		at = e.Dest
 	}
-	if err := noted(at, e); err != nil {
-		c.t.Errorf("%s %q in %s: %v", e.State, p.Name, p.place.name, err)
-	}
+	kit.Want(c.t, fmt.Sprintf("%s %q in %s", e.State, p.Name, p.place.name), noted(at, e), nil)
 	for name, data := range p.Files {
 		got, err := os.ReadFile(filepath.Join(at, name))
-		if err != nil || !bytes.Equal(got, data) {
-			c.t.Errorf("%s %q in %s: %q is not as it was dropped: %v", e.State, p.Name, p.place.name, name, err)
-		}
+		kit.Check(c.t, err == nil && bytes.Equal(got, data),
+			"%s %q in %s: %q is not as it was dropped: %v", e.State, p.Name, p.place.name, name, err)
 	}
 }
 
@@ -345,9 +333,7 @@ func (c *campaign) archive(isExchanged map[string]bool) {
 		}
 	}
 	for number := range want {
-		if times[number] != 1 {
-			c.t.Errorf("%q is archived %d times", number, times[number])
-		}
+		kit.Want(c.t, fmt.Sprintf("%q is archived", number), times[number], 1)
 	}
 }
 
@@ -418,12 +404,9 @@ func (c *campaign) audit(b ledger.Balance, exchanged int) {
 func (c *campaign) logs() {
 	c.t.Helper()
 	for _, name := range names(c.path("log")) {
-		text, err := os.ReadFile(c.path("log", name))
-		kit.Must(c.t, err)
+		text := kit.Value(os.ReadFile(c.path("log", name)))(c.t)
 		for _, bad := range []string{"panic:", "fatal error:", "goroutine 1 [", secret, "X-Amz-Signature"} {
-			if bytes.Contains(text, []byte(bad)) {
-				c.t.Errorf("log %s holds %q", name, bad)
-			}
+			kit.Check(c.t, !bytes.Contains(text, []byte(bad)), "log %s holds %q", name, bad)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package campaign
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,8 +22,7 @@ func (c *campaign) slots() []proof.Slot {
 	for _, s := range c.service.PDFSlots() {
 		one := proof.Slot{Remote: archive.RemoteID(s.BumID)}
 		for _, p := range s.PUTs {
-			sum, err := archive.ParseDigest(p.SHA256)
-			kit.Must(c.t, err)
+			sum := kit.Value(archive.ParseDigest(p.SHA256))(c.t)
 			one.Uploads = append(one.Uploads, proof.StoredUpload{SHA256: sum, Size: p.Size, Torn: p.IsTruncated})
 		}
 		all = append(all, one)
@@ -75,9 +75,8 @@ func (c *campaign) judgePDF(p parcel, e ledger.Entry) {
 	there := c.countInPDFFlow(p)
 	switch {
 	case p.want == ledger.Rejected:
-		if e.State != ledger.Rejected || e.InDoubt || there > 0 {
-			c.t.Errorf("%q is %s, in doubt %t, and the service has it in %d slots", p.Name, e.State, e.InDoubt, there)
-		}
+		kit.Check(c.t, e.State == ledger.Rejected && !e.InDoubt && there <= 0,
+			"%q is %s, in doubt %t, and the service has it in %d slots", p.Name, e.State, e.InDoubt, there)
 	case there != 1: // nobody had any sent again that was there
 		c.t.Errorf("%q, which is %s, lies in %d slots of the service", p.Name, e.State, there)
 	case e.State != ledger.Delivered && e.State != ledger.Duplicate && e.State != ledger.Rejected:
@@ -90,9 +89,7 @@ func (c *campaign) judgePDF(p parcel, e ledger.Entry) {
 		}
 		return err
 	}))
-	if len(places) != 1 {
-		c.t.Errorf("%q lies in %d places: %q", p.Name, len(places), places)
-	}
+	kit.Len(c.t, fmt.Sprintf("%q lies", p.Name), places, 1)
 }
 
 // noteOfDelivery holds the delivery note beside a PDF to its entry.

@@ -283,11 +283,9 @@ func (p *people) writeOne(dir, name string, data []byte, r *rand.Rand) {
 
 // writePieces writes a file under its other name, with pauses.
 func (p *people) writePieces(path string, data []byte, r *rand.Rand) {
-	f, err := os.Create(path + ".part")
-	kit.Must(p.t, err)
+	f := kit.Value(os.Create(path + ".part"))(p.t)
 	for piece := range slices.Chunk(data, max(len(data)/3, 1)) {
-		_, err := f.Write(piece)
-		kit.Must(p.t, err)
+		kit.Value(f.Write(piece))(p.t)
 		time.Sleep(time.Duration(r.IntN(120)) * time.Millisecond)
 	}
 	kit.Must(p.t, f.Close())

@@ -97,10 +97,8 @@ func newService(t *testing.T, dir string, seed uint64, vaults int) *service {
 	for v := range vaults {
 		cfg.Vaults = append(cfg.Vaults, emulator.Vault{ID: vaultID(v)})
 	}
-	emu, err := emulator.New(cfg)
-	kit.Must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	emu := kit.Value(emulator.New(cfg))(t)
+	l := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s := &service{Server: emu, dir: dir, url: "http://" + l.Addr().String()}
 	srv := &http.Server{Handler: s}
 	done := make(chan struct{})
@@ -223,8 +221,7 @@ func (s *service) archived() (n int) {
 // account counts the calls and faults that the service's journal names.
 func (s *service) account(t *testing.T) (calls int, fired map[string]int) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(s.dir, "journal.jsonl"))
-	kit.Must(t, err)
+	f := kit.Value(os.Open(filepath.Join(s.dir, "journal.jsonl")))(t)
 	defer f.Close()
 	fired = map[string]int{}
 	for in := json.NewDecoder(bufio.NewReader(f)); ; {

@@ -59,8 +59,7 @@ func prepare(t *testing.T, fatal func(point, int) bool) (dir string, do func() *
 	return dir, func() *watcher {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), deedsIn+"="+dir)
-		l, err := startTrapped(cmd)
-		kit.Must(t, err)
+		l := kit.Value(startTrapped(cmd))(t)
 		w := &watcher{listener: l, pid: cmd.Process.Pid, dir: dir, fatal: fatal, over: make(chan struct{}), seen: map[string]int{},
 			power: &power{aside: filepath.Join(dir, "aside")}}
 		go w.run()
@@ -107,9 +106,8 @@ func TestKilledBeforeTheCall(t *testing.T) {
 		}
 		kit.Want(t, "calls until the end", w.all, n)
 		now := fmt.Sprint(tree(t, dir))
-		if steps[now] && now != last {
-			t.Errorf("killed before call %d (%s), it is as it was long before: %s", n, killed, now)
-		}
+		kit.Check(t, !steps[now] || now == last,
+			"killed before call %d (%s), it is as it was long before: %s", n, killed, now)
 		steps[now], last = true, now
 	}
 }

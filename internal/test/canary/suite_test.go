@@ -68,8 +68,7 @@ func TestSuite_I7_LeavesNoSecretAnywhere(t *testing.T) {
 	stop := l.follow()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	kept, err := os.Create(filepath.Join(tmp, "suite.out"))
-	kit.Must(t, err)
+	kept := kit.Value(os.Create(filepath.Join(tmp, "suite.out")))(t)
 	defer kept.Close()
 	lines := 0
 	for _, module := range modules {
@@ -78,9 +77,7 @@ func TestSuite_I7_LeavesNoSecretAnywhere(t *testing.T) {
 	stop()
 	l.rest()
 	t.Logf("%d lines of output and %d files were looked at; %d birds sat where they may", lines, l.files, l.resting)
-	if os.Getenv("VAULTD_CANARY") == "1" && lines < 500 || l.files < 50 || l.resting == 0 {
-		t.Error("vacuous")
-	}
+	kit.Check(t, (os.Getenv("VAULTD_CANARY") != "1" || lines >= 500) && l.files >= 50 && l.resting != 0, "vacuous")
 }
 
 // folder is where the suite writes. It is kept, so that what was found can be looked at.
@@ -93,9 +90,7 @@ func folder(t *testing.T) string {
 			t.Log("kept:", dir)
 			return dir
 		}
-		if !errors.Is(err, fs.ErrExist) {
-			t.Fatalf("err = %v, want error fs.ErrExist", err)
-		}
+		kit.Need(t, errors.Is(err, fs.ErrExist), "err = %v, want error fs.ErrExist", err)
 	}
 	t.Fatal("a hundred earlier runs are kept in " + os.TempDir())
 	return ""
@@ -121,9 +116,7 @@ func (l *look) runTests(ctx context.Context, module, tmp string, kept io.Writer)
 	}
 	kit.Must(l.t, err)
 	lines = l.output(io.TeeReader(out, kept))
-	if err := cmd.Wait(); err != nil {
-		l.t.Errorf("the suite itself: %v", err)
-	}
+	kit.Want(l.t, "the suite itself", cmd.Wait(), nil)
 	return lines
 }
 
@@ -139,8 +132,7 @@ func packages(t *testing.T, module string) []string {
 	}
 	list := exec.Command("go", "list", "./...")
 	list.Dir = module
-	out, err := list.Output()
-	kit.Must(t, err)
+	out := kit.Value(list.Output())(t)
 	var all []string
 	for _, p := range strings.Fields(string(out)) {
 		if !strings.HasSuffix(p, "/internal/test/canary") {
@@ -245,9 +237,7 @@ func (l *look) rest() {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		if strings.HasPrefix(d.Name(), "core") {
-			l.t.Errorf("a core file: %s", path)
-		}
+		kit.Check(l.t, !strings.HasPrefix(d.Name(), "core"), "a core file: %s", path)
 		f, err := os.Open(path)
 		if err != nil {
 			return err
@@ -256,9 +246,7 @@ func (l *look) rest() {
 		l.file(path, f)
 		return nil
 	})
-	if err != nil {
-		l.t.Error(err)
-	}
+	kit.Want(l.t, "the error", err, nil)
 }
 
 // follow looks at each file when it is closed after writing, even if it is removed at once, until stop.

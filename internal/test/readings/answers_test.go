@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
@@ -104,9 +105,7 @@ func TestReading_I12_UnknownWordIsNoSuccess(t *testing.T) {
 				alarms := func() int { return strings.Count(w.said(), "a status word that vaultd does not know") }
 				w.pass(hour, time.Second, never)
 				for _, e := range w.entries() {
-					if e.State != ledger.Uploaded {
-						t.Errorf("%q is %s", e.Folder, e.State)
-					}
+					kit.Want(t, fmt.Sprintf("%q", e.Folder), e.State, ledger.Uploaded)
 				}
 				kit.Want(t, "alarms of one word", alarms(), 1)
 				kit.Must(w.t, w.service.SetReadings(emulator.Readings{InProgressWord: words[1]}))
@@ -125,10 +124,9 @@ func TestReading_I21_EverNewWordsAreBounded(t *testing.T) {
 	s := setup{folders: 1, readings: emulator.Readings{InProgressWord: "Step%d"},
 		service: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = 300*hour, 301*hour }}
 	virtual(t, s, func(t *testing.T, w *world) {
-		w.pass(250*hour, time.Minute, never)
-		if n := w.service.CountCalls("status") + w.service.CountCalls("status-list"); n < 100 {
-			t.Errorf("the service was asked %d times, want more than 100", n)
-		}
+		w.pass(250*hour, 10*time.Minute, never)
+		n := w.service.CountCalls("status") + w.service.CountCalls("status-list")
+		kit.Check(t, n >= 100, "the service was asked %d times, want more than 100", n)
 		kit.Want(t, "words that are logged", strings.Count(w.said(), "a status word that vaultd does not know"), 32)
 		kit.Want(t, "lines at the bound", strings.Count(w.said(), "many status words that vaultd does not know"), 1)
 		w.archives(100 * hour)
@@ -181,13 +179,9 @@ func (w *world) count(s ledger.State) (n int) {
 // reason is what the one rejected folder says to a person.
 func (w *world) reason() string {
 	w.t.Helper()
-	found, err := filepath.Glob(filepath.Join(w.dir, "drop-*", "_rejected", "*", "_REASON.txt"))
-	kit.Must(w.t, err)
-	if len(found) != 1 {
-		w.t.Fatalf("found %q", found)
-	}
-	b, err := os.ReadFile(found[0])
-	kit.Must(w.t, err)
+	found := kit.Value(filepath.Glob(filepath.Join(w.dir, "drop-*", "_rejected", "*", "_REASON.txt")))(w.t)
+	kit.Need(w.t, len(found) == 1, "found %q", found)
+	b := kit.Value(os.ReadFile(found[0]))(w.t)
 	return string(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
 }
 
@@ -237,9 +231,7 @@ func TestReading_ListsOfEachForm(t *testing.T) {
 					t.Errorf("vaults %+v: %v", vaults, err)
 				}
 				page, err := w.client.Index(t.Context(), "ACME", vaultapi.FirstPage, 100, "archiveDate asc")
-				if err != nil || len(page.Records) != 3 || page.Found != 3 {
-					t.Fatalf("page %+v: %v", page, err)
-				}
+				kit.Need(t, err == nil && len(page.Records) == 3 && page.Found == 3, "page %+v: %v", page, err)
 				for _, r := range page.Records {
 					if r.Remote == "" || strings.TrimRight(strings.TrimRight(string(r.Document.Amount), "0"), ".") != "119" {
 						t.Errorf("record %s", r.Raw)
@@ -263,4 +255,81 @@ func TestReading_I21_HugeStatusAnswers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// hour is long enough for every reading that hides nothing.
+const hour = time.Hour
+
+// first makes the first calls of an op fail in a way.
+func first(calls int, op string, f emulator.Fault) func(string, int) emulator.Fault {
+	return func(is string, n int) emulator.Fault {
+		if is == op && n <= calls {
+			return f
+		}
+		return emulator.Fault{}
+	}
+}
+
+// The readings that nobody needs to hear of: all is archived, once.
+func TestReading_I2_I12_ArchivesUnderEach(t *testing.T) {
+	oauth := func(c *emulator.Config) {
+		c.Username, c.Secret, c.ClientID, c.ClientSecret = "", "", user, password
+	}
+	bearer := func(c *apicall.Config) { c.Auth.Method = apicall.OAuth2 }
+	for name, s := range map[string]setup{
+		"MostLikely":               {},
+		"UsualProbeInterval":       {daemon: func(c *daemon.Config) { c.ProbeEvery = 0 }},
+		"URLIsObject":              {readings: emulator.Readings{URLForm: "object"}},
+		"URLIsString":              {readings: emulator.Readings{URLForm: "string"}},
+		"URLHasHeaders":            {readings: emulator.Readings{URLForm: "headers"}},
+		"URLHasFields":             {readings: emulator.Readings{URLForm: "fields"}},
+		"AnswersInOrder":           {readings: emulator.Readings{InOrder: true}},
+		"NumbersAreStrings":        {readings: emulator.Readings{NumbersAsStrings: true}},
+		"NumbersAreStringsInToken": {readings: emulator.Readings{NumbersAsStrings: true}, service: oauth, client: bearer},
+		"NamesInOtherCase":         {readings: emulator.Readings{TwinFields: true}},
+		"NamesInOtherCaseInToken":  {readings: emulator.Readings{TwinFields: true}, service: oauth, client: bearer},
+		"BumIDsInCapitals":         {readings: emulator.Readings{BumIDCase: "capital"}},
+		"BumIDsInCapitalsLater":    {readings: emulator.Readings{BumIDCase: "mixed"}},
+		"ETagIsMD5":                {readings: emulator.Readings{ETag: "md5"}},
+		"ETagIsNoMD5":              {readings: emulator.Readings{ETag: "kms"}},
+		"NoETag":                   {readings: emulator.Readings{ETag: "none"}},
+		"RepeatGivesNew":           {readings: emulator.Readings{Repeat: "new"}},
+		"RepeatGivesSame":          {readings: emulator.Readings{Repeat: "same"}},
+		"RepeatIsRefused":          {readings: emulator.Readings{Repeat: "refuse"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, s, func(t *testing.T, w *world) { w.archives(hour) })
+		})
+	}
+}
+
+// I11: a rejected folder that cannot be put back for a while comes back with the reason why it was rejected, and not with what was in the way.
+func TestReading_I11_ReasonOutlivesWhatIsInTheWay(t *testing.T) {
+	virtual(t, setup{}, func(t *testing.T, w *world) {
+		inTheWay := filepath.Join(w.path(0), "_rejected")
+		kit.Must(w.t, os.WriteFile(inTheWay, nil, 0o600))
+		aside := filepath.Join(w.dir, "aside")
+		kit.Must(w.t, os.Mkdir(aside, 0o770))
+		kit.Must(w.t, os.WriteFile(filepath.Join(aside, "a.pdf"), []byte("%PDF-1.7"), 0o660))
+		kit.Must(w.t, os.WriteFile(filepath.Join(aside, "metadata.json"), []byte("{"), 0o660))
+		kit.Must(w.t, os.Rename(aside, filepath.Join(w.path(0), "broken")))
+		rejected := func() (e ledger.Entry) {
+			for _, one := range w.entries() {
+				if one.State == ledger.Rejected {
+					e = one
+				}
+			}
+			return e
+		}
+		w.pass(2*hour, time.Minute, never)
+		e := rejected()
+		kit.Check(t, e.Source == ledger.Claimed && e.Attempt != 0,
+			"%+v, want e.Source = ledger.Claimed, e.Attempt other than 0", e)
+		kit.Must(w.t, os.Remove(inTheWay))
+		w.pass(2*hour, time.Minute, func() bool { return rejected().Source == ledger.Returned })
+		if text := w.reason(); !strings.Contains(text, "metadata.json") || strings.Contains(text, "_rejected\"") || rejected().Cause != e.Cause {
+			t.Errorf("the reason is:\n%s\n%+v", text, e.Cause)
+		}
+	})
 }

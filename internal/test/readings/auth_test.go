@@ -89,9 +89,8 @@ func TestReading_I24_WrongSecretPausesAndIsCorrectedWhileRunning(t *testing.T) {
 				w.pass(30*time.Minute, time.Second, never)
 				w.waits()
 				w.says(append(row.says, "route paused")...)
-				if n := w.service.CountCalls("register") + w.service.CountCalls("token"); n < 4 || n > 60 {
-					t.Errorf("%d attempts in half an hour: neither silent nor a storm", n)
-				}
+				n := w.service.CountCalls("register") + w.service.CountCalls("token")
+				kit.Check(t, n >= 4 && n <= 60, "%d attempts in half an hour: neither silent nor a storm", n)
 				w.setSecret(password)
 				w.archives(hour)
 				w.says("route open again")
@@ -137,9 +136,8 @@ func TestReading_I24_RevokedTokens(t *testing.T) {
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.archives(hour)
 				kit.Lacks(t, "what is said", w.said(), "route paused")
-				if n := w.service.CountCalls("token"); n < 2 || n > 3 {
-					t.Errorf("%d token requests", n)
-				}
+				n := w.service.CountCalls("token")
+				kit.Check(t, n >= 2 && n <= 3, "%d token requests", n)
 			})
 		})
 	}

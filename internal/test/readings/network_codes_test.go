@@ -7,9 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/networkapi"
 	"vaultd/internal/present"
 	"vaultd/internal/test/kit"
 )
@@ -57,8 +61,7 @@ func TestReading_I24_NetworkCodesInWords(t *testing.T) {
 						return
 					}
 					d.rests(6*hour, func(e ledger.Entry) bool { return e.State == ledger.Rejected && e.Source == ledger.Returned })
-					note, err := os.ReadFile(filepath.Join(d.path(), "_rejected", "out-0", "_REASON.txt"))
-					kit.Must(t, err)
+					note := kit.Value(os.ReadFile(filepath.Join(d.path(), "_rejected", "out-0", "_REASON.txt")))(t)
 					text := string(note)
 					kit.Holds(t, "the note", text, "NOT SENT. ", part, want.turn, "For IT: ", code, "request id ", "error id ")
 					first, _, _ := bytes.Cut(note, []byte("For IT: "))
@@ -91,15 +94,43 @@ func TestReading_I24_RefusedFileIsNamed(t *testing.T) {
 				e := d.entries()[0]
 				kit.Want(t, "the cause's code", e.Cause.Code, name)
 				kit.Want(t, "in brief", present.SummarizeCause(e.Cause), strings.ReplaceAll(name, "-", " ")+": b.pdf")
-				note, err := os.ReadFile(filepath.Join(d.path(), "_rejected", "out-0", "_REASON.txt"))
-				kit.Must(t, err)
+				note := kit.Value(os.ReadFile(filepath.Join(d.path(), "_rejected", "out-0", "_REASON.txt")))(t)
 				kit.Holds(t, "the note", string(note), `NOT SENT. "b.pdf" `, "out of the folder")
 				kit.Lacks(t, "the note", string(note), "R-0.pdf", "rechnung.pdf")
 				w.pass(hour, step(hour), never)
-				status, err := os.ReadFile(filepath.Join(d.path(), "_STATUS.txt"))
-				kit.Must(t, err)
+				status := kit.Value(os.ReadFile(filepath.Join(d.path(), "_STATUS.txt")))(t)
 				kit.Holds(t, "_STATUS.txt", string(status), "out-0", strings.ReplaceAll(name, "-", " ")+": b.pdf")
 			})
 		})
 	}
+}
+
+// I10, I12: of three PDFs the one that is named like the document goes as its
+// image, the others as attachments, also where the configuration calls them
+// something else before they are sent. A folder of whose PDFs nobody knows
+// which one is meant comes back in words.
+func TestReading_I10_I12_TypesOfFiles(t *testing.T) {
+	s, d := sending(setup{faults: func(op string, n int) emulator.Fault {
+		if op == "network-file" && n < 3 {
+			return emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: time.Minute}
+		}
+		return emulator.Fault{}
+	}}, "")
+	d.more = map[string][]byte{"R-0.pdf": []byte("%PDF-1.4\npicture\n%%EOF\n"), "b.pdf": []byte("%PDF-1.4\nnote\n%%EOF\n")}
+	d.route = func(r *ingest.Route, client *networkapi.Client) {
+		r.Sender = networkapi.Sender{Client: client, Types: networkapi.FileTypes{"pdf": archive.DataFile, networkapi.AnyEnding: archive.DataFile}}
+	}
+	virtual(t, s, func(t *testing.T, w *world) {
+		d.rests(6*hour, isDelivered)
+		var got []string
+		for _, f := range w.service.SentDocuments()[0].Files {
+			got = append(got, f.Name+" "+f.FileType)
+		}
+		kit.Want(t, "files at the network", fmt.Sprint(got), "[R-0.pdf imageFile anlage.csv attachmentFile b.pdf attachmentFile rechnung.pdf attachmentFile]")
+		d.more, d.notes = map[string][]byte{"b.pdf": []byte("%PDF-1.4\nnote\n%%EOF\n")}, append(d.notes, "")
+		d.drop("other", "R-1", "")
+		w.pass(hour, step(hour), func() bool { all := d.entries(); return len(all) == 2 && all[1].Source == ledger.Returned })
+		note := kit.Value(os.ReadFile(filepath.Join(d.path(), "_rejected", "other", "_REASON.txt")))(t)
+		kit.Holds(t, "the note", string(note), "NOT SENT. 2 of the files are PDFs", `Write "files": [{"name": "b.pdf", "fileType": "imageFile"}]`, "move this whole folder back")
+	})
 }

@@ -51,13 +51,10 @@ func (d *networkDrop) archivedFiles(e ledger.Entry) map[string]string {
 		if r.BumID != string(e.ArchivedRemote) {
 			continue
 		}
-		z, err := zip.OpenReader(filepath.Join(d.w.dir, "service", "objects", r.SHA256))
-		kit.Must(d.w.t, err)
+		z := kit.Value(zip.OpenReader(filepath.Join(d.w.dir, "service", "objects", r.SHA256)))(d.w.t)
 		for _, f := range z.File {
-			content, err := f.Open()
-			kit.Must(d.w.t, err)
-			b, err := io.ReadAll(content)
-			kit.Must(d.w.t, err)
+			content := kit.Value(f.Open())(d.w.t)
+			b := kit.Value(io.ReadAll(content))(d.w.t)
 			files[f.Name] = string(b)
 		}
 		kit.Must(d.w.t, z.Close())
@@ -94,9 +91,8 @@ func (d *networkDrop) copiedOnce(want int) {
 	}
 	// The documents of the archive's own drops take their time too.
 	w.pass(4*hour, time.Minute, func() bool { return inArchive() >= want+len(w.dropped) })
-	if archived != want || n != want+len(w.dropped) {
-		w.t.Errorf("I2: the archive has %d copies, and %d documents in all", archived, n)
-	}
+	kit.Check(w.t, archived == want && n == want+len(w.dropped),
+		"I2: the archive has %d copies, and %d documents in all", archived, n)
 }
 
 // I1, I4: what was delivered is archived too, with all that was sent, and what was not is not.
@@ -198,18 +194,15 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 			s, d := archiving(setup{}, false, "one")
 			d.every = 10 * time.Minute
 			virtual(t, s, func(t *testing.T, w *world) {
-				if !w.pass(hour, time.Second, func() bool { return d.entry(0).State == ledger.Uploaded }) {
-					t.Fatal("it was not sent")
-				}
+				kit.Need(t, w.pass(hour, time.Second, func() bool { return d.entry(0).State == ledger.Uploaded }),
+					"it was not sent")
 				packages, err := filepath.Glob(filepath.Join(w.dir, "state", "spool", "*", d.entry(0).Key.String()+".zip"))
 				kit.Must(t, err)
 				if len(packages) == 0 {
 					packages, err = filepath.Glob(filepath.Join(w.dir, "state", "spool", d.entry(0).Key.String()+"*.zip"))
 					kit.Must(t, err)
 				}
-				if len(packages) != 1 {
-					t.Fatalf("%q, want len(packages) = 1", packages)
-				}
+				kit.Need(t, len(packages) == 1, "%q, want len(packages) = 1", packages)
 				folder := filepath.Join(d.path(), ".vaultd", "claimed", d.entry(0).Key.String(), folderName(0))
 				saved := map[string][]byte{}
 				for _, f := range []string{"anlage.csv", "document.json"} {
@@ -256,9 +249,8 @@ func TestReading_I9_RestartsAroundACopy(t *testing.T) {
 		d.drop("out-2", "R-2", "three")
 		d.restart()
 		w.pass(2*hour, time.Minute, func() bool { return isDelivered(d.entry(2)) })
-		if e := d.entry(2); e.Copy != ledger.NoCopy || !isDelivered(e) {
-			t.Errorf("%+v, want e.Copy = ledger.NoCopy, isDelivered(e)", e)
-		}
+		e := d.entry(2)
+		kit.Check(t, e.Copy == ledger.NoCopy && isDelivered(e), "%+v, want e.Copy = ledger.NoCopy, isDelivered(e)", e)
 		d.copiedOnce(2)
 		w.proven()
 	})

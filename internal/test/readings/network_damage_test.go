@@ -34,8 +34,7 @@ func TestReading_I2_NetworkPackageDamagedUnderWay(t *testing.T) {
 					}
 					calls++
 					if at := map[string]int{"network-file 1": 1, "network-file 2": 2, "network-send 1": 3}[after]; calls == at {
-						all, err := filepath.Glob(filepath.Join(d.w.dir, "state", "spool", "*.zip"))
-						kit.Must(d.w.t, err)
+						all := kit.Value(filepath.Glob(filepath.Join(d.w.dir, "state", "spool", "*.zip")))(d.w.t)
 						for _, p := range all {
 							kit.Must(d.w.t, spoil(p))
 						}
@@ -45,9 +44,7 @@ func TestReading_I2_NetworkPackageDamagedUnderWay(t *testing.T) {
 				}
 				virtual(t, s, func(t *testing.T, w *world) {
 					d.rests(24*hour, func(e ledger.Entry) bool { return isDelivered(e) })
-					if calls < 3 {
-						t.Errorf("only %d calls were made", calls)
-					}
+					kit.Check(t, calls >= 3, "only %d calls were made", calls)
 				})
 			})
 		}
@@ -89,9 +86,7 @@ func TestReading_I8_NetworkPackageGoneBeforeItsPOST(t *testing.T) {
 			}
 			return isDelivered(e)
 		})
-		if gone.Load() == nil {
-			t.Error("no document waited for its POST")
-		}
+		kit.Check(t, gone.Load() != nil, "no document waited for its POST")
 	})
 }
 

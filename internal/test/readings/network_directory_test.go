@@ -36,8 +36,7 @@ func checking(s setup, require bool, sirens ...string) (setup, *networkDrop) {
 		d.sirens[folderName(n)] = siren
 	}
 	d.route = func(r *ingest.Route, client *networkapi.Client) {
-		check, err := networkapi.NewRecipientCheck(client, time.Now)
-		kit.Must(d.w.t, err)
+		check := kit.Value(networkapi.NewRecipientCheck(client, time.Now))(d.w.t)
 		r.Recipients, r.RequiresListed = check, require
 	}
 	s.daemon = func(dc *daemon.Config) {
@@ -87,9 +86,7 @@ func (d *networkDrop) restart() {
 	go func() { ended <- w.daemon.Run(ctx) }()
 	w.halt = func() {
 		stop()
-		if err := <-ended; err != nil {
-			w.t.Errorf("the daemon ended with %v", err)
-		}
+		kit.Want(w.t, "the daemon ended", <-ended, nil)
 		w.halt = func() {}
 	}
 }
@@ -111,9 +108,7 @@ func TestReading_I24_RecipientWithoutALineWaits(t *testing.T) {
 					t.Errorf("people read %q", e.Cause.Text)
 				}
 				w.pass(time.Until(began.Add(hour-time.Minute)), time.Minute, never)
-				if n := d.asked(); n != 2 {
-					t.Errorf("in the first hour it was asked %d times, not once for each company", n)
-				}
+				kit.Want(t, "in the first hour it was asked", d.asked(), 2)
 				w.pass(14*hour, time.Minute, never)
 				if n := d.asked(); n != 5 || !d.isHeld(0) { // after 1, 7 and 13 hours
 					t.Errorf("after %v it was asked %d times", time.Since(began), n)
@@ -149,15 +144,12 @@ func TestReading_I24_DirectoryThatFailsPausesTheRoute(t *testing.T) {
 						paused = paused || p.Target.String() == "business network" && strings.Contains(p.Cause.Text, "directory of France")
 					}
 					for n := range 3 {
-						if e := d.entry(n); e.FilePosts > 0 || e.Cause.Code == ledger.CauseRecipientNotListed {
-							t.Fatalf("no answer was taken for one: %+v", e)
-						}
+						e := d.entry(n)
+						kit.Need(t, e.FilePosts <= 0 && e.Cause.Code != ledger.CauseRecipientNotListed, "no answer was taken for one: %+v", e)
 					}
 					return false
 				})
-				if !paused || !strings.Contains(w.log.String(), "route paused") {
-					t.Error("the route did not pause")
-				}
+				kit.Check(t, paused && strings.Contains(w.log.String(), "route paused"), "the route did not pause")
 				if !w.pass(hour, 5*time.Second, func() bool {
 					return isDelivered(d.entry(0)) && isDelivered(d.entry(1)) && d.isHeld(2) && len(w.daemon.State().Pauses) == 0
 				}) {
@@ -180,9 +172,8 @@ func TestReading_I24_PauseOfTheDirectoryEndsWithItsAnswer(t *testing.T) {
 	}}, true, unlistedSIREN)
 	virtual(t, s, func(t *testing.T, w *world) {
 		w.pass(hour, time.Second, never)
-		if p := w.daemon.State().Pauses; len(p) != 1 || !p[0].NeedsPerson() {
-			t.Errorf("paused: %+v", p)
-		}
+		p := w.daemon.State().Pauses
+		kit.Check(t, len(p) == 1 && p[0].NeedsPerson(), "paused: %+v", p)
 		if !w.pass(10*time.Minute, time.Second, func() bool { return d.isHeld(0) && len(w.daemon.State().Pauses) == 0 }) {
 			t.Errorf("%+v, paused %+v", d.entries(), w.daemon.State().Pauses)
 		}
@@ -219,9 +210,7 @@ func TestReading_DirectoryThatOnlyWarns(t *testing.T) {
 			}}, false, unlistedSIREN)
 			virtual(t, s, func(t *testing.T, w *world) {
 				d.rests(10*time.Minute, isDelivered)
-				if p := w.daemon.State().Pauses; len(p) != 0 {
-					t.Errorf("paused: %+v", p)
-				}
+				kit.Len(t, "paused", w.daemon.State().Pauses, 0)
 				kit.Want(t, "messages in the log", strings.Count(w.log.String(), "its recipient is not confirmed"), 1)
 			})
 		})
@@ -263,9 +252,7 @@ func TestReading_I24_AnswersOfTheDirectoryLiveADay(t *testing.T) {
 			d.sirens[r.folder], d.notes = listedSIREN, append(d.notes, r.folder)
 			d.drop(r.folder, r.folder, r.folder)
 			d.rests(hour, isDelivered)
-			if n := d.asked(); n != r.asked {
-				t.Errorf("%s: asked %d times, not %d", r.folder, n, r.asked)
-			}
+			kit.Want(t, r.folder+": asked", d.asked(), r.asked)
 		}
 	})
 }

@@ -45,13 +45,11 @@ func TestReading_I12_NoticeThatSaysSomethingElse(t *testing.T) {
 		other.Store(true)
 		w.pass(hour, time.Minute, never)
 		for _, n := range w.service.Notices() {
-			if n.AcknowledgementID == id && n.IsAcknowledged {
-				t.Error("acknowledged, although it says something else than what was kept")
-			}
+			kit.Check(t, n.AcknowledgementID != id || !n.IsAcknowledged,
+				"acknowledged, although it says something else than what was kept")
 		}
-		if all := w.daemon.State().Incoming; len(all) != 1 || all[0].What != "notices" || !all[0].Since.IsZero() {
-			t.Errorf("people are told %+v", all)
-		}
+		all := w.daemon.State().Incoming
+		kit.Check(t, len(all) == 1 && all[0].What == "notices" && all[0].Since.IsZero(), "people are told %+v", all)
 		other.Store(false)
 		if w.pass(hour, time.Minute, never); len(w.daemon.State().Incoming) > 0 || !w.service.Notices()[len(w.service.Notices())-1].IsAcknowledged {
 			t.Errorf("it says the same again: people are told %+v; %+v", w.daemon.State().Incoming, w.service.Notices())
@@ -82,9 +80,8 @@ func TestReading_I12_NoticeBehindABacklog(t *testing.T) {
 			}
 			return nil
 		}))
-		if all := w.daemon.State().Incoming; kept != backlog || len(all) > 0 {
-			t.Errorf("%d are kept; people are told %+v", kept, all)
-		}
+		all := w.daemon.State().Incoming
+		kit.Check(t, kept == backlog && len(all) <= 0, "%d are kept; people are told %+v", kept, all)
 	})
 }
 
@@ -106,8 +103,7 @@ func TestReading_I20_NoticesDoNotComeIn(t *testing.T) {
 		}
 		broken.Store(false)
 		d.rests(6*hour, isDelivered)
-		if all := w.daemon.State().Incoming; len(all) > 0 {
-			t.Errorf("it works, and people are told %+v", all)
-		}
+		all = w.daemon.State().Incoming
+		kit.Check(t, len(all) <= 0, "it works, and people are told %+v", all)
 	})
 }

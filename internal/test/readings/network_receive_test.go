@@ -66,26 +66,20 @@ func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
 				if !w.pass(12*time.Hour, time.Minute, func() bool { return find(whole).State == ledger.Archived && rejected() }) {
 					t.Errorf("%+v, and the other is rejected: %v", find(whole), rejected())
 				}
-				notes, err := filepath.Glob(filepath.Join(w.path(0), "_rejected", "Received", "_REASON.txt"))
-				kit.Must(w.t, err)
-				if len(notes) != 1 || find(bare).State == ledger.Archived {
-					t.Errorf("%q, want len(notes) = 1, find(bare).State other than ledger.Archived", notes)
-				}
+				notes := kit.Value(filepath.Glob(filepath.Join(w.path(0), "_rejected", "Received", "_REASON.txt")))(w.t)
+				kit.Check(t, len(notes) == 1 && find(bare).State != ledger.Archived,
+					"%q, want len(notes) = 1, find(bare).State other than ledger.Archived", notes)
 				w.pass(2*time.Hour, time.Minute, never)
-				left, err := os.ReadDir(filepath.Join(w.dir, "state", "received"))
-				kit.Must(w.t, err)
+				left := kit.Value(os.ReadDir(filepath.Join(w.dir, "state", "received")))(w.t)
 				if len(left) != 1 { // that of the person
 					t.Errorf("%d folders are left", len(left))
 				}
 				kit.Must(w.t, w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error {
-					if a.State != arrival.Acknowledged || a.ConfirmedAt.IsZero() {
-						t.Errorf("%s is %s: %+v", a.Item, a.State, a.Cause)
-					}
+					kit.Check(t, a.State == arrival.Acknowledged && !a.ConfirmedAt.IsZero(),
+						"%s is %s: %+v", a.Item, a.State, a.Cause)
 					return nil
 				}, arrival.States()...))
-				if v := w.service.Violations(); len(v) != 0 {
-					t.Errorf("the service saw %v", v)
-				}
+				kit.Len(t, "the service saw", w.service.Violations(), 0)
 				w.proven()
 			})
 		})
@@ -101,8 +95,7 @@ func TestReading_I30_AnnouncedTwice(t *testing.T) {
 				id, err := w.service.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{"id":"R-1"},"issueDate":"2026-10-31"}`)})
 				kit.Must(w.t, err)
 				announceAgain := func() {
-					_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: id, Announces: true})
-					kit.Must(w.t, err)
+					kit.Value(w.service.PublishNotice(emulator.NetworkNotice{BumID: id, Announces: true}))(w.t)
 				}
 				announceAgain()
 				areDeleted := func() bool {
@@ -113,13 +106,11 @@ func TestReading_I30_AnnouncedTwice(t *testing.T) {
 					}
 					return true
 				}
-				if !w.pass(12*time.Hour, time.Minute, areDeleted) {
-					t.Error("two notifications were there from the beginning, and not both are deleted")
-				}
+				kit.Check(t, w.pass(12*time.Hour, time.Minute, areDeleted),
+					"two notifications were there from the beginning, and not both are deleted")
 				announceAgain()
-				if !w.pass(12*time.Hour, time.Minute, areDeleted) {
-					t.Error("a third one came after all was done, and is not deleted")
-				}
+				kit.Check(t, w.pass(12*time.Hour, time.Minute, areDeleted),
+					"a third one came after all was done, and is not deleted")
 				if n := len(w.entries()); n != 3 { // with those of the two drop folders
 					t.Errorf("%d entries", n)
 				}

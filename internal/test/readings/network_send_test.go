@@ -260,9 +260,7 @@ func TestReading_I9_FilesThatTheNetworkMayHave(t *testing.T) {
 		for _, e := range d.entries() {
 			unused += e.CountUnusedFiles()
 		}
-		if lost.Load() == 0 {
-			t.Fatal("no answer was lost: the test shows nothing")
-		}
+		kit.Need(t, lost.Load() != 0, "no answer was lost: the test shows nothing")
 		kit.Want(t, "files that no document names", unused, int(lost.Load()))
 	})
 }
@@ -287,9 +285,8 @@ func TestReading_I8_NetworkNumberOfSomebodyElse(t *testing.T) {
 		kit.Must(w.t, err)
 		w.pass(hour, time.Minute, never)
 		for _, n := range w.service.Notices() {
-			if n.AcknowledgementID == id && n.IsAcknowledged {
-				t.Error("a notification about somebody else's document was acknowledged")
-			}
+			kit.Check(t, n.AcknowledgementID != id || !n.IsAcknowledged,
+				"a notification about somebody else's document was acknowledged")
 		}
 	})
 }
@@ -340,22 +337,17 @@ func TestReading_I30_NoticesOfOthersStay(t *testing.T) {
 			k, is := kept[n.AcknowledgementID]
 			switch n.AcknowledgementID {
 			case foreign:
-				if n.IsAcknowledged || !is || !k.Entry.IsZero() {
-					t.Errorf("acknowledged %v, kept %v: %+v", n.IsAcknowledged, is, k)
-				}
+				kit.Check(t, !n.IsAcknowledged && is && k.Entry.IsZero(),
+					"acknowledged %v, kept %v: %+v", n.IsAcknowledged, is, k)
 			case order:
-				if n.IsAcknowledged || is {
-					t.Errorf("an order: acknowledged %v, kept %v", n.IsAcknowledged, is)
-				}
+				kit.Check(t, !n.IsAcknowledged && !is, "an order: acknowledged %v, kept %v", n.IsAcknowledged, is)
 			default:
-				if !n.IsAcknowledged || !is || k.Entry.IsZero() || len(k.Raw) == 0 {
-					t.Errorf("%s/%s: acknowledged %v, kept %v: %+v", n.ResponseCode, n.ActionCode, n.IsAcknowledged, is, k)
-				}
+				kit.Check(t, n.IsAcknowledged && is && !k.Entry.IsZero() && len(k.Raw) != 0,
+					"%s/%s: acknowledged %v, kept %v: %+v", n.ResponseCode, n.ActionCode, n.IsAcknowledged, is, k)
 			}
 		}
-		if told := "pair=TechnicalInformation/ConversionStarted"; strings.Count(w.log.String(), told) != 1 {
-			t.Errorf("of the pair that is not known people are told %d times", strings.Count(w.log.String(), told))
-		}
+		kit.Want(t, "of the pair that is not known people are told",
+			strings.Count(w.log.String(), "pair=TechnicalInformation/ConversionStarted"), 1)
 	})
 }
 

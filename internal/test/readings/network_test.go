@@ -64,8 +64,7 @@ func newAuthority(t *testing.T) *authority {
 // sign completes a certificate; the first one signs itself.
 func (a *authority) sign(c *x509.Certificate) tls.Certificate {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	kit.Must(a.t, err)
+	key := kit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.t)
 	c.SerialNumber = big.NewInt(time.Now().UnixNano())
 	if c.NotAfter.IsZero() {
 		c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -74,8 +73,7 @@ func (a *authority) sign(c *x509.Certificate) tls.Certificate {
 	if parent == nil {
 		parent, signer = c, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	kit.Must(a.t, err)
+	der := kit.Value(x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer))(a.t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -106,6 +104,7 @@ func listens(t *testing.T, h http.Handler, conf *tls.Config) string {
 // A service with an authority of its own works with ca_file, and without it is refused before anything is sent, in
 // words that name the remedy; so are the other faults of a certificate.
 func TestReading_I20_CertificateAuthority(t *testing.T) {
+	kit.Waits(t, 1, "TLS over a real line")
 	for name, row := range map[string]struct {
 		trusts bool
 		leaf   func(*x509.Certificate)
@@ -154,9 +153,8 @@ func TestReading_I20_CertificateAuthority(t *testing.T) {
 			w.pass(20*time.Second, 20*time.Millisecond, w.rests)
 			w.waits()
 			w.says(append(row.says, "route paused")...)
-			if n := w.service.CountCalls("register"); n > 0 {
-				t.Errorf("%d registrations were sent", n)
-			}
+			n := w.service.CountCalls("register")
+			kit.Check(t, n <= 0, "%d registrations were sent", n)
 		})
 	}
 }
@@ -222,6 +220,7 @@ func (p *proxy) asked(host string) bool {
 // A configured proxy carries everything, API and store, and names are its business: these exist nowhere. One that is
 // down, or wants a password, is named, and nothing is sent past it.
 func TestReading_I20_Proxy(t *testing.T) {
+	kit.Waits(t, 1, "TLS over a real line")
 	for name, row := range map[string]struct {
 		wants, has string // user and password
 		down       bool
@@ -249,17 +248,15 @@ func TestReading_I20_Proxy(t *testing.T) {
 				}})
 			if len(row.says) == 0 {
 				w.archives(20 * time.Second)
-				if !p.asked(apiHost+":443") || !p.asked(storeHost+":443") {
-					t.Errorf("the proxy was asked for %q", p.hosts)
-				}
+				kit.Check(t, p.asked(apiHost+":443") && p.asked(storeHost+":443"),
+					"the proxy was asked for %q", p.hosts)
 				return
 			}
 			w.pass(20*time.Second, 20*time.Millisecond, w.rests)
 			w.waits()
 			w.says(append(row.says, "route paused")...)
-			if n := w.service.CountCalls("register"); n > 0 {
-				t.Errorf("%d registrations were sent", n)
-			}
+			n := w.service.CountCalls("register")
+			kit.Check(t, n <= 0, "%d registrations were sent", n)
 		})
 	}
 }
@@ -267,8 +264,7 @@ func TestReading_I20_Proxy(t *testing.T) {
 // gone is an address at which nobody listens.
 func gone(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	l := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }

@@ -21,18 +21,13 @@ import (
 // foundBeside returns the file with what the check of a document found, as it lies beside the note of that name.
 func (d *networkDrop) foundBeside(e ledger.Entry, note string) (found, noteText string) {
 	d.w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.path(), e.Dest, note))
-	kit.Must(d.w.t, err)
-	files, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*"))
-	kit.Must(d.w.t, err)
+	text := kit.Value(os.ReadFile(filepath.Join(d.path(), e.Dest, note)))(d.w.t)
+	files := kit.Value(filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*")))(d.w.t)
 	if len(files) == 0 {
 		return "", string(text)
 	}
-	content, err := os.ReadFile(files[0])
-	kit.Must(d.w.t, err)
-	if len(files) > 1 || filepath.Ext(files[0]) != ".xml" {
-		d.w.t.Errorf("it lies there as %q", files)
-	}
+	content := kit.Value(os.ReadFile(files[0]))(d.w.t)
+	kit.Check(d.w.t, len(files) <= 1 && filepath.Ext(files[0]) == ".xml", "it lies there as %q", files)
 	return string(content), string(text)
 }
 
@@ -140,9 +135,8 @@ func TestReading_I11_ValidationFileThatDoesNotCome(t *testing.T) {
 				})
 				began := time.Now()
 				d.rests(2*hour, placed)
-				if took := time.Since(began); took > 25*time.Minute || !row.comes && took < 14*time.Minute {
-					t.Errorf("the folders were kept back for %v", took)
-				}
+				took := time.Since(began)
+				kit.Check(t, took <= 25*time.Minute && (row.comes || took >= 14*time.Minute), "the folders were kept back for %v", took)
 				for n, note := range []string{"_REASON.txt", "_DELIVERED.txt"} {
 					e := d.entry(n)
 					found, text := d.foundBeside(e, note)
@@ -155,9 +149,8 @@ func TestReading_I11_ValidationFileThatDoesNotCome(t *testing.T) {
 					if found != "" || e.Validation != ledger.ValidationMissed || !strings.Contains(text, "could not be fetched") || len(d.linesOf(e, "validation-not-fetched")) != 1 {
 						t.Errorf("%q: %d: %q\n%s\nwant found = \"\", e.Validation = ledger.ValidationMissed, text with \"could not be fetched\", len(d.linesOf(e, \"validation-not-fetched\")) = 1", e.Folder, e.Validation, found, text)
 					}
-					if n == 0 && !strings.Contains(text, "The content of the document is invalid.") {
-						t.Errorf("the reason is lost:\n%s", text)
-					}
+					kit.Check(t, n != 0 || strings.Contains(text, "The content of the document is invalid."),
+						"the reason is lost:\n%s", text)
 				}
 			})
 		})
@@ -177,8 +170,7 @@ func TestReading_I4_ValidationFileOfBefore(t *testing.T) {
 				}
 			}
 			back := filepath.Join(d.path(), last.Dest)
-			document, err := os.ReadFile(filepath.Join(back, "document.json"))
-			kit.Must(w.t, err)
+			document := kit.Value(os.ReadFile(filepath.Join(back, "document.json")))(w.t)
 			for _, old := range []string{"emulate:invalid", "emulate:undelivered"} {
 				document = bytes.ReplaceAll(document, []byte(old), []byte(note))
 			}
@@ -192,9 +184,8 @@ func TestReading_I4_ValidationFileOfBefore(t *testing.T) {
 			if doc := d.documentOf(e); len(doc.Files) != 2 { // what a check found is never sent to anybody
 				t.Errorf("%+v, want len(doc.Files) = 2", doc.Files)
 			}
-			if left, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*")); err != nil || len(left) > 0 {
-				t.Errorf("%s: %q lies there, %v", e.State, left, err)
-			}
+			left, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*"))
+			kit.Check(t, err == nil && len(left) <= 0, "%s: %q lies there, %v", e.State, left, err)
 		}
 	})
 }
@@ -246,7 +237,7 @@ func TestReading_I1_FileNamedLikeThatOfACheck(t *testing.T) {
 			kit.Must(w.t, os.WriteFile(filepath.Join(aside, "metadata.json"), []byte(sidecar), 0o660))
 			kit.Must(w.t, os.Rename(aside, filepath.Join(w.path(0), folder)))
 		}
-		if !w.pass(4*hour, time.Minute, func() bool {
+		kit.Need(t, w.pass(4*hour, time.Minute, func() bool {
 			ended := 0
 			for _, e := range w.entries() {
 				if (e.Folder == "broken" || e.Folder == "whole") && placed(e) {
@@ -254,21 +245,17 @@ func TestReading_I1_FileNamedLikeThatOfACheck(t *testing.T) {
 				}
 			}
 			return ended == 2
-		}) {
-			t.Fatal("they are not placed")
-		}
+		}), "they are not placed")
 		for _, e := range w.entries() {
 			if e.Folder != "broken" && e.Folder != "whole" {
 				continue
 			}
 			for _, name := range names {
-				if b, err := os.ReadFile(filepath.Join(w.path(0), e.Dest, name)); string(b) != "a person's "+e.Folder {
-					t.Errorf("%s of %s: %q, %v", name, e.State, b, err)
-				}
+				b, err := os.ReadFile(filepath.Join(w.path(0), e.Dest, name))
+				kit.Check(t, string(b) == "a person's "+e.Folder, "%s of %s: %q, %v", name, e.State, b, err)
 			}
-			if doc, _, err := w.daemon.Ledger().Document(e.Key); e.State == ledger.Archived && (len(doc.Files) != 3 || err != nil) {
-				t.Errorf("%+v, %v", doc.Files, err)
-			}
+			doc, _, err := w.daemon.Ledger().Document(e.Key)
+			kit.Check(t, e.State != ledger.Archived || len(doc.Files) == 3 && err == nil, "%+v, %v", doc.Files, err)
 		}
 	})
 }

@@ -95,8 +95,7 @@ func (w *pdfWorld) register(n byte, body string) (archive.Ticket, error) {
 
 func (w *pdfWorld) mustRegister(n byte) archive.Ticket {
 	w.t.Helper()
-	ticket, err := w.register(n, pdfBody)
-	kit.Must(w.t, err)
+	ticket := kit.Value(w.register(n, pdfBody))(w.t)
 	return ticket
 }
 
@@ -110,9 +109,7 @@ func (w *pdfWorld) mustUpload(ticket archive.Ticket, n byte) {
 	kit.Must(w.t, os.WriteFile(path, content, 0o600))
 	sent, _, err := w.client.Upload(w.t.Context(), ticket, archive.Package{Path: path, Size: int64(len(content)), SHA256: archive.Sum(content), MD5: md5.Sum(content)})
 	kit.Must(w.t, err)
-	if sent != archive.Sum(content) {
-		w.t.Errorf("document %d: other bytes were sent", n)
-	}
+	kit.Want(w.t, fmt.Sprintf("document %d: other bytes were sent", n), sent, archive.Sum(content))
 }
 
 // delivered demands that the slots hold these documents, each in one flow, and that nothing was done that must not be.
@@ -123,17 +120,14 @@ func (w *pdfWorld) delivered(documents ...byte) {
 		for _, p := range s.PUTs {
 			got = append(got, p.SHA256)
 		}
-		if s.Flows != len(s.PUTs) || s.Flows > 1 {
-			w.t.Errorf("slot %+v", s)
-		}
+		kit.Check(w.t, s.Flows == len(s.PUTs) && s.Flows <= 1, "slot %+v", s)
 	}
 	for _, n := range documents {
 		want = append(want, archive.Sum([]byte(contentOf(n))).String())
 	}
 	kit.Want(w.t, "the service holds", got, want)
-	if v := w.service.Violations(); len(v) > 0 {
-		w.t.Errorf("violations: %q", v)
-	}
+	v := w.service.Violations()
+	kit.Check(w.t, len(v) <= 0, "violations: %q", v)
 }
 
 // Three documents reach the PDF flow under every reading: each in a slot of its own, under a number of its own, and with the life
@@ -185,9 +179,7 @@ func TestReading_I8_PDFUpload(t *testing.T) {
 					time.Sleep(ticket.Life() - time.Second) // the address works to its end
 					w.mustUpload(ticket, n)
 				}
-				if len(numbers) != 3 || len(objects) != 3 {
-					t.Errorf("numbers %v, objects %d", numbers, len(objects))
-				}
+				kit.Check(t, len(numbers) == 3 && len(objects) == 3, "numbers %v, objects %d", numbers, len(objects))
 				w.delivered(0, 1, 2)
 			})
 		})
@@ -204,13 +196,10 @@ func TestReading_I24_PDFUploadRefusesAnAddress(t *testing.T) {
 			speakPDF(t, pdfSetup{readings: emulator.Readings{PDF: emulator.PDFReadings{ErrorBody: form}}}, func(w *pdfWorld) {
 				_, err := w.register(1, strangePDFBody)
 				e := apicall.AsError(err)
-				if err == nil || e.Outcome != apicall.Refused || e.Status != 422 {
-					t.Fatalf("%v: %v, want an error, e.Outcome = apicall.Refused, e.Status = 422", e.Outcome, err)
-				}
+				kit.Need(t, err != nil && e.Outcome == apicall.Refused && e.Status == 422,
+					"%v: %v, want an error, e.Outcome = apicall.Refused, e.Status = 422", e.Outcome, err)
 				names := e.Field == "receivingEmailAddress" && strings.Contains(e.Error(), "receivingEmailAddress \"nobody@")
-				if names == slices.Contains(silent, form) {
-					t.Errorf("it names %q: %v", e.Field, err)
-				}
+				kit.Check(t, names != slices.Contains(silent, form), "it names %q: %v", e.Field, err)
 				w.mustUpload(w.mustRegister(2), 2) // the next one is not to blame
 				w.delivered(2)
 			})
@@ -250,9 +239,8 @@ func TestReading_I24_PDFUploadWithoutAccess(t *testing.T) {
 				if err == nil || e.Outcome == apicall.Refused || e.Denied != row.denied || !strings.Contains(e.Error(), row.says) {
 					t.Errorf("%v, denied %t: %v", e.Outcome, e.Denied, err)
 				}
-				if row.denied && e.Outcome != apicall.NotProcessed && e.Outcome != apicall.NotSent {
-					t.Errorf("%v: a slot may have been made: %v", e.Outcome, err)
-				}
+				kit.Check(t, !row.denied || e.Outcome == apicall.NotProcessed || e.Outcome == apicall.NotSent,
+					"%v: a slot may have been made: %v", e.Outcome, err)
 				w.delivered()
 			})
 		})

@@ -141,9 +141,8 @@ func (w *world) provenDelivered() {
 			w.t.Errorf("I8: %q is delivered under %s, which holds %+v", e.Folder, current.Ticket.Remote, s.PUTs)
 		}
 	}
-	if n := w.service.CountCalls("register"); n == 0 {
-		w.t.Error("nothing was sent to the vaults: the test proves nothing")
-	}
+	n := w.service.CountCalls("register")
+	kit.Check(w.t, n != 0, "nothing was sent to the vaults: the test proves nothing")
 }
 
 // A drop of single PDFs delivers each under every reading, and nothing of it is ever called archived, while the vaults work beside.
@@ -181,9 +180,7 @@ func TestReading_I12_PDFsAreDelivered(t *testing.T) {
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.archivesBeside(ledger.Delivered, 3, hour)
 				for _, s := range w.service.PDFSlots() {
-					if len(s.PUTs) != 1 || s.Flows != 1 {
-						t.Errorf("slot %+v", s)
-					}
+					kit.Check(t, len(s.PUTs) == 1 && s.Flows == 1, "slot %+v", s)
 				}
 				kit.Lacks(t, "what is said", w.said(), "scan 0.pdf archived")
 			})
@@ -216,9 +213,8 @@ func TestReading_I24_PDFUploadPauses(t *testing.T) {
 				virtual(t, s, func(t *testing.T, w *world) {
 					w.pass(110*time.Minute, time.Second, never)
 					for _, e := range w.pdfEntries() {
-						if !e.State.IsOpen() || e.NeedsPerson() {
-							t.Errorf("I24: %q is %s: %+v", e.Folder, e.State, e.Cause)
-						}
+						kit.Check(t, e.State.IsOpen() && !e.NeedsPerson(),
+							"I24: %q is %s: %+v", e.Folder, e.State, e.Cause)
 					}
 					if form != "empty" && form != "html" {
 						w.says(says)
@@ -415,9 +411,8 @@ func TestReading_I2_PDFUploadFailsBeforeItsContent(t *testing.T) {
 				virtual(t, s, func(t *testing.T, w *world) {
 					w.archivesBeside(ledger.Delivered, 5, 6*hour)
 					for _, e := range w.pdfEntries() {
-						if e.PossibleDouble || len(e.Registrations) != 1 {
-							t.Errorf("%q: possible double %t, %d addresses", e.Folder, e.PossibleDouble, len(e.Registrations))
-						}
+						kit.Check(t, !e.PossibleDouble && len(e.Registrations) == 1,
+							"%q: possible double %t, %d addresses", e.Folder, e.PossibleDouble, len(e.Registrations))
 					}
 				})
 			})
@@ -524,9 +519,8 @@ func TestReading_I21_PDFsBeginSlowly(t *testing.T) {
 						kit.Must(w.t, os.WriteFile(filepath.Join(w.scans(), fmt.Sprintf("morning %d.pdf", n)), []byte(contentOf(100+n)), 0o660))
 					}
 					w.archivesBeside(ledger.Delivered, 200, hour)
-					if used := int(most.Load()); d >= 100*time.Millisecond && used != workers {
-						t.Errorf("%d uploads at once, where %d may be", used, workers)
-					}
+					used := int(most.Load())
+					kit.Check(t, d < 100*time.Millisecond || used == workers, "%d uploads at once, where %d may be", used, workers)
 				})
 			})
 		}

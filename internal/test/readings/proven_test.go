@@ -16,8 +16,7 @@ func (w *world) proven() {
 	w.t.Helper()
 	w.settled()
 	l := w.daemon.Ledger()
-	problems, err := l.Verify(w.t.Context())
-	kit.Must(w.t, err)
+	problems := kit.Value(l.Verify(w.t.Context()))(w.t)
 	for _, p := range problems {
 		w.t.Errorf("verify: %v", p)
 	}
@@ -59,15 +58,12 @@ func (w *world) findings() ([]proof.Finding, ledger.Head) {
 func (w *world) seen() (s proof.Seen) {
 	w.t.Helper()
 	for _, r := range w.service.Registrations() {
-		id, err := archive.ParseID(r.ClientUUID)
-		kit.Must(w.t, err)
-		metadata, err := archive.ParseDigest(r.MetadataSHA256)
-		kit.Must(w.t, err)
+		id := kit.Value(archive.ParseID(r.ClientUUID))(w.t)
+		metadata := kit.Value(archive.ParseDigest(r.MetadataSHA256))(w.t)
 		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
 			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
 		if reg.Stored {
-			reg.SHA256, err = archive.ParseDigest(r.SHA256)
-			kit.Must(w.t, err)
+			reg.SHA256 = kit.Value(archive.ParseDigest(r.SHA256))(w.t)
 		}
 		s.Registrations = append(s.Registrations, reg)
 	}
@@ -99,9 +95,7 @@ func (w *world) secretive() {
 	said := w.said()
 	kit.Lacks(w.t, "the log", said, "S3cr3t", "canary", "X-Amz-Signature=", "X-Amz-Security-Token=", "eyJhbGciOi")
 	for _, c := range w.sentTo(storeHost) {
-		if c.authorized {
-			w.t.Errorf("I20: credentials at the store: %+v", c)
-		}
+		kit.Check(w.t, !c.authorized, "I20: credentials at the store: %+v", c)
 	}
 }
 
@@ -112,9 +106,8 @@ func (w *world) waits() {
 	es := w.entries()
 	kit.Want(w.t, "entries", len(es), len(w.dropped))
 	for _, e := range es {
-		if !e.State.IsOpen() || e.NeedsPerson() {
-			w.t.Errorf("I24: %q is %s while the route should rest: %+v", e.Folder, e.State, e.Cause)
-		}
+		kit.Check(w.t, e.State.IsOpen() && !e.NeedsPerson(),
+			"I24: %q is %s while the route should rest: %+v", e.Folder, e.State, e.Cause)
 	}
 	w.proven()
 }

@@ -1,6 +1,7 @@
 package readings
 
 import (
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -37,13 +38,9 @@ func TestReading_I20_RedirectsFollowed(t *testing.T) {
 			virtual(t, row.setup, func(t *testing.T, w *world) {
 				w.archives(hour)
 				there := w.sentTo(row.host)
-				if len(there) == 0 {
-					t.Errorf("nothing went to %s", row.host)
-				}
+				kit.Check(t, len(there) != 0, "nothing went to %s", row.host)
 				for _, c := range there {
-					if c.authorized != row.authorized {
-						t.Errorf("%s %s: credentials %v", c.method, c.path, c.authorized)
-					}
+					kit.Want(t, fmt.Sprintf("%s %s: credentials", c.method, c.path), c.authorized, row.authorized)
 				}
 			})
 		})
@@ -79,9 +76,8 @@ func TestReading_I20_RedirectsRefused(t *testing.T) {
 				w.pass(20*time.Minute, time.Second, never)
 				w.waits()
 				w.says(append(row.says, "route paused")...)
-				if got := w.sentTo(row.host); len(got) > 0 {
-					t.Errorf("reached %s: %+v", row.host, got)
-				}
+				got := w.sentTo(row.host)
+				kit.Check(t, len(got) <= 0, "reached %s: %+v", row.host, got)
 				kit.Must(w.t, w.service.SetReadings(emulator.Readings{}))
 				w.archives(2 * hour)
 			})
@@ -145,9 +141,8 @@ func TestReading_I20_UploadAddressRefused(t *testing.T) {
 				w.pass(20*time.Minute, time.Second, never)
 				w.waits()
 				w.says(row.says, "route paused", "vault ACME", "vault BETA")
-				if n := w.service.CountCalls("upload"); n > 0 {
-					t.Errorf("%d uploads", n)
-				}
+				n := w.service.CountCalls("upload")
+				kit.Check(t, n <= 0, "%d uploads", n)
 				store.Store("https://other.example/packages")
 				w.archives(hour)
 			})

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/billing"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/test/kit"
 )
@@ -43,14 +45,12 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 				w.halt() // nobody looks for folders for so long
 				calls := len(w.sentTo(apiHost))
 				time.Sleep(row.after - time.Since(began))
-				c, err := w.daemon.Reconcile(t.Context(), operator.Person{UID: 7})
-				kit.Must(w.t, err)
+				c := kit.Value(w.daemon.Reconcile(t.Context(), operator.Person{UID: 7}))(w.t)
 				ended, missing := 0, 0
 				for _, v := range c.Vaults {
 					ended, missing = ended+v.Ended, missing+v.Missing.Count
-					if want := 3 - v.Ended - v.Missing.Count; !v.Index.Complete || v.Indexed != want || v.Listed != want {
-						t.Errorf("vault %s: %+v", v.Vault, v)
-					}
+					want := 3 - v.Ended - v.Missing.Count
+					kit.Check(t, v.Index.Complete && v.Indexed == want && v.Listed == want, "vault %s: %+v", v.Vault, v)
 				}
 				if ended != row.ended || missing != row.missing || c.Differences() != row.missing || !c.Complete() {
 					t.Errorf("%d ended, %d missing, %d differences", ended, missing, c.Differences())
@@ -66,6 +66,47 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 					}
 				}
 				w.proven()
+			})
+		})
+	}
+}
+
+// The bill is made of what the service archived, in the calendar year of its own word, per vault and for the customer;
+// registrations without content, and content that was sent twice, do not count.
+func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
+	for name, row := range map[string]struct {
+		fault emulator.Fault
+		zone  *time.Location
+		year  int // the world begins with 2000, UTC
+	}{
+		"Calm":            {emulator.Fault{}, time.UTC, 2000},
+		"StillLastYear":   {emulator.Fault{}, time.FixedZone("west", -2*3600), 1999},
+		"SentTwice":       {emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, time.UTC, 2000},
+		"RegisteredTwice": {emulator.Fault{Kind: emulator.DeadToken}, time.UTC, 2000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup{faults: first(3, "upload", row.fault), daemon: func(c *daemon.Config) { c.Location = row.zone }}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.archives(hour)
+				want := map[archive.VaultID]ledger.Total{}
+				for _, r := range w.service.Registrations() {
+					if r.ArchivedAt.IsZero() {
+						continue
+					}
+					for _, v := range []archive.VaultID{"", archive.VaultID(r.Vault)} {
+						sum := want[v]
+						want[v] = ledger.Total{Documents: sum.Documents + 1, Bytes: sum.Bytes + uint64(r.Size)}
+					}
+				}
+				totals := kit.Value(w.daemon.Ledger().Totals())(w.t)
+				bills := kit.Value(billing.Bills(totals, billing.Rule{}, time.Time{}))(w.t)
+				kit.Need(t, len(bills) == 3 && want[""].Documents == uint64(len(w.dropped)), "%+v for %+v", bills, want)
+				for _, b := range bills {
+					if b.Year != row.year || b.Documents != want[b.Vault].Documents || b.Bytes != want[b.Vault].Bytes {
+						t.Errorf("billed %+v, archived %+v", b, want[b.Vault])
+					}
+				}
 			})
 		})
 	}

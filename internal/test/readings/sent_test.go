@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -101,8 +102,7 @@ func TestReading_I4_TheTypeOfAPackage(t *testing.T) {
 func (w *world) onceEach() {
 	w.t.Helper()
 	for _, e := range w.entries() {
-		if e.State != ledger.Archived || e.Posts != 1 {
-			w.t.Errorf("%q is %s after %d registrations", e.Folder, e.State, e.Posts)
-		}
+		kit.Check(w.t, e.State == ledger.Archived && e.Posts == 1,
+			"%q is %s after %d registrations", e.Folder, e.State, e.Posts)
 	}
 }

@@ -92,9 +92,7 @@ func TestReading_I4_ContentMD5IsKept(t *testing.T) {
 			virtual(t, setup{faults: first(2, "upload", fault)}, func(t *testing.T, w *world) {
 				w.archives(hour)
 				for _, c := range w.sentTo(storeHost) {
-					if !c.md5 {
-						t.Errorf("an upload without Content-MD5 at %v", c.at)
-					}
+					kit.Check(t, c.md5, "an upload without Content-MD5 at %v", c.at)
 				}
 			})
 		})

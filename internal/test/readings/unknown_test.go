@@ -53,12 +53,9 @@ func TestReading_I23_OneUnknownNumber(t *testing.T) {
 						return false
 					})
 					kit.Want(t, "unclear", w.count(ledger.Unclear), 1)
-					if n := w.service.CountCalls("register") - posts; n > 0 {
-						t.Errorf("registered %d times more: an absent number is no evidence", n)
-					}
-					if paused > 0 {
-						t.Errorf("paused for %d minutes of five hours", paused)
-					}
+					n := w.service.CountCalls("register") - posts
+					kit.Check(t, n <= 0, "registered %d times more: an absent number is no evidence", n)
+					kit.Check(t, paused <= 0, "paused for %d minutes of five hours", paused)
 					if w.count(ledger.Archived) != s.folders-1 {
 						w.pass(20*hour, time.Minute, func() bool { return w.count(ledger.Archived) == s.folders-1 })
 					}

@@ -32,9 +32,8 @@ func TestReading_AMistypedVaultIsNamed(t *testing.T) {
 				kit.Want(t, "advice", w.daemon.State().Advice, []present.UnlistedVault{{Vault: "ACNE", Text: want}})
 				w.says("letter by letter")
 				for _, e := range w.entries() {
-					if (e.Vault == "BETA") != (e.State == ledger.Archived) {
-						t.Errorf("%q of vault %s is %s", e.Folder, e.Vault, e.State)
-					}
+					kit.Check(t, (e.Vault == "BETA") == (e.State == ledger.Archived),
+						"%q of vault %s is %s", e.Folder, e.Vault, e.State)
 				}
 				w.pass(24*hour, 10*time.Minute, never)
 				kit.Want(t, "calls for the list in a day and an hour", w.service.CountCalls("vaults"), 2)
@@ -79,9 +78,8 @@ func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
 				w.archives(hour)
 				w.pass(25*hour, 10*time.Minute, never)
 				state := w.daemon.State()
-				if len(state.Advice)+len(state.Pauses) > 0 {
-					t.Errorf("advice %q, pauses %+v", state.Advice, state.Pauses)
-				}
+				kit.Check(t, len(state.Advice)+len(state.Pauses) <= 0,
+					"advice %q, pauses %+v", state.Advice, state.Pauses)
 				kit.Want(t, "calls for the list", w.service.CountCalls("vaults"), row.asked)
 				if n := w.service.CountCalls("token"); n != 2 { // the second when four fifths of the first one's life are over
 					t.Errorf("%d token requests", n)
@@ -109,8 +107,7 @@ func TestReading_I24_AnAccountForEachVault(t *testing.T) {
 					if tokens {
 						auth.Method = apicall.OAuth2
 					}
-					beta, err := c.API.WithAuth(auth)
-					kit.Must(t, err)
+					beta := kit.Value(c.API.WithAuth(auth))(t)
 					c.Accounts = map[archive.VaultID]*apicall.API{"BETA": beta}
 				}}
 			if tokens {
@@ -119,21 +116,17 @@ func TestReading_I24_AnAccountForEachVault(t *testing.T) {
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.pass(hour, 10*time.Second, never)
 				for _, e := range w.entries() {
-					if (e.Vault == "ACME") != (e.State == ledger.Archived) {
-						t.Errorf("%q of vault %s is %s", e.Folder, e.Vault, e.State)
-					}
+					kit.Check(t, (e.Vault == "ACME") == (e.State == ledger.Archived),
+						"%q of vault %s is %s", e.Folder, e.Vault, e.State)
 				}
 				for _, p := range w.daemon.State().Pauses {
-					if p.Target != ingest.RegisterTarget("BETA") {
-						t.Errorf("paused: %+v", p)
-					}
+					kit.Want(t, "paused", p.Target, ingest.RegisterTarget("BETA"))
 				}
 				secret.Store("S3cr3t of beta, canary")
 				w.archives(hour)
 				w.pass(25*hour, hour, never)
-				if got := w.daemon.State().Advice; len(got) > 0 {
-					t.Errorf("advice %q", got)
-				}
+				got := w.daemon.State().Advice
+				kit.Check(t, len(got) <= 0, "advice %q", got)
 			})
 		})
 	}

@@ -40,9 +40,7 @@ func (c *times) strike(op string, _ int) emulator.Fault {
 func (c *times) gap(t *testing.T) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.came) < 2 {
-		t.Fatalf("%d calls", len(c.came))
-	}
+	kit.Need(t, len(c.came) >= 2, "%d calls", len(c.came))
 	return c.came[1].Sub(c.came[0])
 }
 
@@ -62,9 +60,8 @@ func TestReading_RetryAfterIsHonoured(t *testing.T) {
 					}
 					virtual(t, s, func(t *testing.T, w *world) {
 						w.archives(2 * hour)
-						if gap := calls.gap(t); gap < wait-time.Second || gap > 3*wait {
-							t.Errorf("asked again after %v", gap)
-						}
+						gap := calls.gap(t)
+						kit.Check(t, gap >= wait-time.Second && gap <= 3*wait, "asked again after %v", gap)
 					})
 				})
 			}
@@ -94,13 +91,10 @@ func TestReading_I24_RetryAfterIsTheRoutesAndCapped(t *testing.T) {
 					if p := w.daemon.State().Pauses; len(p) != 1 || p[0].Target.String() != "vault ACME" || p[0].Asked != p[0].Next || p[0].Asked.Sub(p[0].Since).Round(time.Minute) != most {
 						t.Errorf("paused: %+v", p)
 					}
-					if stored {
-						t.Error("a document stored what the route was asked")
-					}
+					kit.Check(t, !stored, "a document stored what the route was asked")
 					w.archives(hour)
-					if gap := calls.gap(t); gap < most-time.Second || gap > most+5*time.Minute {
-						t.Errorf("asked again after %v", gap)
-					}
+					gap := calls.gap(t)
+					kit.Check(t, gap >= most-time.Second && gap <= most+5*time.Minute, "asked again after %v", gap)
 				})
 			})
 		}
@@ -122,12 +116,10 @@ func TestReading_I6_RetryAfterBeyondTheWindow(t *testing.T) {
 						return w.count(ledger.Archived) == 1
 					})
 					w.archives(hour)
-					if e := w.entries()[0]; doubted || len(e.Registrations) != 1 {
-						t.Errorf("in doubt: %v; registered %d times", doubted, len(e.Registrations))
-					}
-					if gap := calls.gap(t); (gap >= 600*time.Second) != (wait == "600") {
-						t.Errorf("sent again after %v", gap)
-					}
+					e := w.entries()[0]
+					kit.Check(t, !doubted && len(e.Registrations) == 1, "in doubt: %v; registered %d times", doubted, len(e.Registrations))
+					gap := calls.gap(t)
+					kit.Check(t, (gap >= 600*time.Second) == (wait == "600"), "sent again after %v", gap)
 				})
 			})
 		}
@@ -190,9 +182,7 @@ func TestReading_I2_LatePackage(t *testing.T) {
 				}}
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.pass(40*time.Minute, time.Minute, never)
-				if w.count(ledger.Unclear) == 0 {
-					t.Error("nothing is in doubt")
-				}
+				kit.Check(t, w.count(ledger.Unclear) != 0, "nothing is in doubt")
 				w.pass(48*hour, 10*time.Second, w.allArchived)
 				w.archives(hour)
 				again := 0
@@ -201,9 +191,7 @@ func TestReading_I2_LatePackage(t *testing.T) {
 						again++
 					}
 				}
-				if (again > 0) != (late == "ignore") {
-					t.Errorf("%d were registered again", again)
-				}
+				kit.Check(t, (again > 0) == (late == "ignore"), "%d were registered again", again)
 			})
 		})
 	}

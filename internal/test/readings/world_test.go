@@ -194,9 +194,7 @@ func (w *world) run() {
 	go func() { ended <- w.daemon.Run(ctx) }()
 	w.halt = sync.OnceFunc(func() {
 		stop()
-		if err := <-ended; err != nil {
-			w.t.Errorf("the daemon ended with %v", err)
-		}
+		kit.Want(w.t, "the daemon ended", <-ended, nil)
 	})
 	w.t.Cleanup(func() {
 		w.halt()

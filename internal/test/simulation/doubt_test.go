@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // respond makes an answer for Between.
@@ -99,9 +101,8 @@ func TestUnclear_I2(t *testing.T) {
 				if e.State != ledger.Archived || e.PossibleDouble || len(e.Registrations) < row.registrations || unclear != row.unclear {
 					t.Errorf("%s after %d registrations, double %v, by %q", e.State, len(e.Registrations), e.PossibleDouble, passed)
 				}
-				if row.registrations == 1 && len(e.Registrations) != 1 {
-					t.Errorf("registered %d times", len(e.Registrations))
-				}
+				kit.Check(t, row.registrations != 1 || len(e.Registrations) == 1,
+					"registered %d times", len(e.Registrations))
 			})
 		})
 	}
@@ -161,9 +162,7 @@ func TestCrossWired_I8(t *testing.T) {
 		}
 		w.Restart(Graceful)
 		w.RunUntilCalm(24 * time.Hour)
-		if o := w.Check(true); len(o.EntriesIn(ledger.Archived)) != 13 {
-			t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 13", o)
-		}
+		kit.Want(t, "o", len(w.Check(true).EntriesIn(ledger.Archived)), 13)
 	})
 }
 
@@ -196,24 +195,19 @@ func TestSharedAddress_I8(t *testing.T) {
 					w.DropFolders(0, MakeFolder(6, n, Good))
 					w.Advance(5 * time.Minute)
 					w.SetPlan(nil)
-					if b := w.d.Ledger().Balance(); b.States[ledger.Quarantined] != uint64(n) {
-						t.Errorf("after %d shared addresses: %v", n, b)
-					}
-					if p := w.d.State().Pauses; len(p) != n-1 {
-						t.Errorf("after %d shared addresses: pauses %+v", n, p)
-					}
+					b := w.d.Ledger().Balance()
+					kit.Check(t, b.States[ledger.Quarantined] == uint64(n), "after %d shared addresses: %v", n, b)
+					kit.Len(t, fmt.Sprintf("after %d shared addresses: pauses", n), w.d.State().Pauses, n-1)
 				}
 				w.Restart(Graceful)
 				w.DropFolders(0, MakeFolder(6, 3, Good))
 				w.RunUntilCalm(24 * time.Hour)
 				o := w.Check(false)
-				if len(o.EntriesIn(ledger.Archived)) != 2 {
-					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 2", o)
-				}
+				kit.Check(t, len(o.EntriesIn(ledger.Archived)) == 2,
+					"o = %v, want len(o.EntriesIn(ledger.Archived)) = 2", o)
 				for _, e := range o.EntriesIn(ledger.Quarantined) {
-					if e.Cause.Code != "address-taken" || len(e.Registrations) != 0 {
-						t.Errorf("%q: %+v, %d registrations", e.Folder, e.Cause, len(e.Registrations))
-					}
+					kit.Check(t, e.Cause.Code == "address-taken" && len(e.Registrations) == 0,
+						"%q: %+v, %d registrations", e.Folder, e.Cause, len(e.Registrations))
 				}
 			})
 		})
@@ -238,9 +232,7 @@ func TestRedirectAway_I8(t *testing.T) {
 		w.DropFolders(0, MakeFolder(7, 1, Good))
 		w.Advance(time.Hour)
 		w.RunUntilCalm(72 * time.Hour)
-		if o := w.Check(true); len(o.EntriesIn(ledger.Archived)) != 2 {
-			t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 2", o)
-		}
+		kit.Want(t, "o", len(w.Check(true).EntriesIn(ledger.Archived)), 2)
 	})
 }
 
@@ -259,9 +251,8 @@ func TestBatchRefused_I23(t *testing.T) {
 		w.Start()
 		w.Advance(4 * time.Hour)
 		o := w.Check(false)
-		if len(o.EntriesIn(ledger.Archived)) != 49 || len(o.EntriesIn(ledger.Rejected)) != 1 {
-			t.Errorf("%v, want len(o.EntriesIn(ledger.Archived)) = 49, len(o.EntriesIn(ledger.Rejected)) = 1", o)
-		}
+		kit.Check(t, len(o.EntriesIn(ledger.Archived)) == 49 && len(o.EntriesIn(ledger.Rejected)) == 1,
+			"%v, want len(o.EntriesIn(ledger.Archived)) = 49, len(o.EntriesIn(ledger.Rejected)) = 1", o)
 	})
 }
 
@@ -298,21 +289,15 @@ func TestEnvironment_I24(t *testing.T) {
 				}
 				w.Advance(6 * time.Hour)
 				p := w.d.State().Pauses
-				if len(p) != 1 || p[0].Target.String() != "vault VAULT-1" {
-					t.Errorf("pauses %+v", p)
-				}
+				kit.Check(t, len(p) == 1 && p[0].Target.String() == "vault VAULT-1", "pauses %+v", p)
 				b := w.d.Ledger().Balance()
 				if b.States[ledger.Archived] != 5 || b.States[ledger.Rejected]+b.States[ledger.Quarantined] != 0 {
 					t.Errorf("meanwhile: %v", b)
 				}
 				w.Intercept(nil)
 				w.Advance(4 * time.Hour)
-				if p := w.d.State().Pauses; len(p) != 0 {
-					t.Errorf("still paused: %+v", p)
-				}
-				if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 11 {
-					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 11", o)
-				}
+				kit.Len(t, "still paused", w.d.State().Pauses, 0)
+				kit.Want(t, "o", len(w.Check(false).EntriesIn(ledger.Archived)), 11)
 			})
 		})
 	}
@@ -327,16 +312,12 @@ func TestUnknownWord_I12(t *testing.T) {
 		w.Start()
 		w.DropFolders(0, MakeFolder(7, 0, Good))
 		w.Advance(59 * time.Hour)
-		if b := w.d.Ledger().Balance(); b.States[ledger.Uploaded] != 1 {
-			t.Errorf("not uploaded: %v", b)
-		}
-		if n := strings.Count(w.log.String(), "does not know"); n > 1 {
-			t.Errorf("alarmed %d times", n)
-		}
+		b := w.d.Ledger().Balance()
+		kit.Check(t, b.States[ledger.Uploaded] == 1, "not uploaded: %v", b)
+		n := strings.Count(w.log.String(), "does not know")
+		kit.Check(t, n <= 1, "alarmed %d times", n)
 		w.RunUntilCalm(4 * time.Hour)
-		if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 1 {
-			t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 1", o)
-		}
+		kit.Want(t, "o", len(w.Check(false).EntriesIn(ledger.Archived)), 1)
 	})
 }
 
@@ -366,9 +347,8 @@ func TestDropAway(t *testing.T) {
 				w.Advance(3 * time.Hour)
 				before := w.d.Ledger().Head().N
 				w.Advance(3 * time.Hour)
-				if n := w.d.Ledger().Head().N - before; n > 150 {
-					t.Errorf("%d journal lines in three hours about a folder that is not there", n)
-				}
+				n := w.d.Ledger().Head().N - before
+				kit.Check(t, n <= 150, "%d journal lines in three hours about a folder that is not there", n)
 				if s := w.d.State().Drops; s[0].Paused == "" || s[1].Paused != "" {
 					t.Errorf("paused: %q, %q", s[0].Paused, s[1].Paused)
 				}
@@ -378,19 +358,14 @@ func TestDropAway(t *testing.T) {
 				w.Restart(Death) // a start without the folder changes nothing
 				w.Advance(time.Hour)
 				if empty {
-					if made := listNames(path); len(made) > 0 {
-						t.Errorf("made in an empty folder that is not ours: %q", made)
-					}
+					made := listNames(path)
+					kit.Check(t, len(made) <= 0, "made in an empty folder that is not ours: %q", made)
 					w.failOn(os.Remove(path))
 				}
 				w.failOn(os.Rename(path+" away", path))
 				w.RunUntilCalm(24 * time.Hour)
-				if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 9 {
-					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 9", o)
-				}
-				if _, err := os.Stat(filepath.Join(path, "_archived")); err != nil {
-					t.Error(err)
-				}
+				kit.Want(t, "o", len(w.Check(false).EntriesIn(ledger.Archived)), 9)
+				kit.Want(t, "the error of Stat", kit.Err(os.Stat(filepath.Join(path, "_archived"))), nil)
 			})
 		})
 	}

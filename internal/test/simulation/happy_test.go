@@ -15,7 +15,9 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/dropwork"
+	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // TestHappyPath drops twelve folders, four of them special, and looks at everything
@@ -42,32 +44,26 @@ func TestHappyPath(t *testing.T) {
 				w.Advance(5 * time.Minute)
 				w.DropFolders(0, again)
 				w.Advance(20 * time.Hour)
-				if kept := listNames(filepath.Join(w.DropPath(0), "_archived/2000-01")); len(kept) != 9 {
-					t.Errorf("before the grace was over %d folders were kept: %q", len(kept), kept)
-				}
+				kit.Len(t, "before the grace was over", listNames(filepath.Join(w.DropPath(0), "_archived/2000-01")), 9)
 				w.RunUntilCalm(72 * time.Hour)
 				o := w.Check(false)
 				want := map[string]ledger.State{faulty.Name: ledger.Rejected, again.Name: ledger.Duplicate, always.Name: ledger.Quarantined}
 				for _, d := range w.dropped {
 					e := o.EntryOf(d.Name)
 					if state, special := want[d.Name]; special {
-						if e.State != state {
-							t.Errorf("%q is %s", d.Name, e.State)
-						}
+						kit.Want(t, fmt.Sprintf("%q", d.Name), e.State, state)
 						continue
 					}
-					if e.State != ledger.Archived || e.Source != after.source {
-						t.Errorf("%q is %s/%s", d.Name, e.State, e.Source)
-					}
+					kit.Check(t, e.State == ledger.Archived && e.Source == after.source,
+						"%q is %s/%s", d.Name, e.State, e.Source)
 					w.holds(*e, d.Folder)
 				}
 				w.words(o, faulty, again)
 				if a, b := o.EntryOf("Müller 1-6"), o.EntryOf("Müller 1-7"); (a.SameNumber == b.Key) == (b.SameNumber == a.Key) {
 					t.Error("not one of two with one invoice number names the other")
 				}
-				if !o.EntryOf("Müller 1-3").StrangeDate || o.EntryOf("Müller 1-4").StrangeDate {
-					t.Error("the date that cannot be is not found, or another one is")
-				}
+				kit.Check(t, o.EntryOf("Müller 1-3").StrangeDate && !o.EntryOf("Müller 1-4").StrangeDate,
+					"the date that cannot be is not found, or another one is")
 				t.Log(o)
 			})
 		})
@@ -85,13 +81,9 @@ func (w *World) words(o Outcome, faulty, again Folder) {
 		{"_duplicates/" + again.Name, []string{"DUPLICATE", fmt.Sprintf("%q", o.EntryOf(strings.TrimSuffix(again.Name, " noch einmal")).Folder)}},
 	} {
 		text, err := os.ReadFile(filepath.Join(w.DropPath(0), row.path, "_REASON.txt"))
-		if err != nil {
-			w.t.Error(err)
-		}
+		kit.Want(w.t, "the error", err, nil)
 		for _, word := range row.words {
-			if !bytes.Contains(text, []byte(word)) {
-				w.t.Errorf("%s lacks %q:\n%s", row.path, word, text)
-			}
+			kit.Check(w.t, bytes.Contains(text, []byte(word)), "%s lacks %q:\n%s", row.path, word, text)
 		}
 	}
 }
@@ -102,9 +94,8 @@ func (w *World) holds(e ledger.Entry, f Folder) {
 	w.t.Helper()
 	stored, err := os.ReadFile(filepath.Join(w.dir, "emulator/objects", e.Package.SHA256.String()))
 	w.failOn(err)
-	if archive.Sum(stored) != e.Package.SHA256 || int64(len(stored)) != e.Package.Size {
-		w.t.Errorf("%q: the service holds other bytes than recorded", f.Name)
-	}
+	kit.Check(w.t, archive.Sum(stored) == e.Package.SHA256 && int64(len(stored)) == e.Package.Size,
+		"%q: the service holds other bytes than recorded", f.Name)
 	z, err := zip.NewReader(bytes.NewReader(stored), int64(len(stored)))
 	w.failOn(err)
 	have := map[string][]byte{"metadata.json": f.Files["metadata.json"]}
@@ -117,13 +108,10 @@ func (w *World) holds(e ledger.Entry, f Folder) {
 		have[entry.Name] = b.Bytes()
 	}
 	for name, data := range f.Files {
-		if !bytes.Equal(have[name], data) {
-			w.t.Errorf("%q: %q in the archived ZIP is not what was dropped", f.Name, name)
-		}
+		kit.Check(w.t, bytes.Equal(have[name], data),
+			"%q: %q in the archived ZIP is not what was dropped", f.Name, name)
 	}
-	if len(have) != len(f.Files) {
-		w.t.Errorf("%q: %d files archived, %d dropped", f.Name, len(have), len(f.Files))
-	}
+	kit.Want(w.t, fmt.Sprintf("%q", f.Name), len(have), len(f.Files))
 	if e.Source == ledger.Gone {
 		return
 	}
@@ -135,5 +123,67 @@ func (w *World) holds(e ledger.Entry, f Folder) {
 	if err != nil || !slices.ContainsFunc([]string{string(e.ArchivedRemote)}, func(s string) bool { return bytes.Contains(receipt, []byte(s)) }) ||
 		!bytes.Contains(receipt, []byte(e.Package.SHA256.String())) {
 		w.t.Errorf("%q: its receipt: %v\n%s", f.Name, err, receipt)
+	}
+}
+
+// Something is mounted on a folder at one moment of its life after the other. Nothing of it is moved or removed while that is seen,
+// and once it is gone everything ends.
+func TestMount_I18_AtEveryMoment(t *testing.T) {
+	quarantined, waited, every := 0, 0, 1
+	if isSampled(t, "36 moments") {
+		every = 3
+	}
+	for n := 0; n < 36; n += every {
+		at := time.Duration(n) * 6 * time.Second // dropped, claimed, packed
+		if n >= 20 {
+			at = time.Duration(n-19) * 10 * time.Minute // sent, archived, kept, removed
+		}
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, Config{Seed: uint64(n), Drop: func(_ int, d *dropwork.Settings, _ string) {
+				d.Disposes, d.Grace = true, time.Hour
+			}})
+			w.Start()
+			f := MakeFolder(uint64(n), 0, Good)
+			w.DropFolders(0, f)
+			w.Advance(at)
+			w.MountOn(f.Name, 5*time.Hour)
+			w.Advance(4 * time.Hour)
+			if w.mounts.countMet() > 0 {
+				waited++
+			}
+			w.RunUntilCalm(48 * time.Hour)
+			o := w.Check(false)
+			if o.Entries[0].State == ledger.Quarantined {
+				quarantined++
+			}
+		})
+	}
+	kit.Check(t, quarantined != 0 && waited >= 20/every, "vacuous: %d quarantined, %d met the mount", quarantined, waited)
+}
+
+// TestWindow_I6 tampers with the clocks while a ticket is held that cannot be used yet:
+// no upload may start on it once it is over.
+func TestWindow_I6(t *testing.T) {
+	for name, tamper := range map[string]func(*World){
+		"ClockSetBack":     func(w *World) { w.clock.setMachineClock(-12 * time.Minute) },
+		"ClockSetForward":  func(w *World) { w.clock.setMachineClock(3 * time.Hour) },
+		"Suspended":        func(w *World) { w.clock.suspend(20 * time.Minute) },
+		"SetBackAndReboot": func(w *World) { w.clock.setMachineClock(-12 * time.Minute); w.Restart(Reboot) },
+		"Died":             func(w *World) { w.Restart(Death) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, Config{Seed: 11})
+				w.SetPlan(forUntil(w, "upload", 22*time.Minute, emulator.Fault{Kind: emulator.Refuse}))
+				w.Start()
+				w.DropFolders(0, MakeFolder(11, 0, Good), MakeFolder(11, 1, Good))
+				w.Advance(13 * time.Minute)
+				tamper(w)
+				w.Advance(time.Hour)
+				w.RunUntilCalm(72 * time.Hour)
+				kit.Want(t, "o", len(w.Check(true).EntriesIn(ledger.Archived)), 2)
+			})
+		})
 	}
 }

@@ -72,12 +72,9 @@ func strikeBeforePlace(t *testing.T, sampled bool, name, from string, most map[S
 					step = max(most[seam]/3, 1)
 				}
 				for n := 1; n <= most[seam]; n += step {
-					if !strikeFrom(t, of(uint64(n)), from, seam, b, n, ended) {
-						t.Errorf("vacuous: nothing was struck at %d", n)
-					}
-					if t.Failed() {
-						t.Fatalf("%s %s %v at %d", name, seam, b, n)
-					}
+					kit.Check(t, strikeFrom(t, of(uint64(n)), from, seam, b, n, ended),
+						"vacuous: nothing was struck at %d", n)
+					kit.Need(t, !t.Failed(), "%s %s %v at %d", name, seam, b, n)
 				}
 			})
 		}
@@ -105,9 +102,8 @@ func strikeFrom(t *testing.T, cfg Config, from string, seam Seam, b Blow, n int,
 		w.DropFolders(outgoing, MakeDocument(21, 1, Document))
 		w.Advance(4 * time.Hour)
 		w.RunUntilCalm(72 * time.Hour)
-		if o := w.Check(false); !ended(o) {
-			t.Errorf("%v, want ended(o)", o)
-		}
+		o := w.Check(false)
+		kit.Check(t, ended(o), "%v, want ended(o)", o)
 		fired = hit.Load()
 	})
 	return fired
@@ -142,12 +138,9 @@ func TestNetwork_I2_FaultAtEveryCommitAndCall(t *testing.T) {
 						most = 3
 					}
 					for n := 1; n <= most; n++ {
-						if !strikeSending(t, sampled, seam, b, n, first) {
-							t.Errorf("vacuous: nothing was struck at %d", n)
-						}
-						if t.Failed() {
-							t.Fatalf("%s %v at %d", seam, b, n)
-						}
+						kit.Check(t, strikeSending(t, sampled, seam, b, n, first),
+							"vacuous: nothing was struck at %d", n)
+						kit.Need(t, !t.Failed(), "%s %v at %d", seam, b, n)
 					}
 				})
 			}

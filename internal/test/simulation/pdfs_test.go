@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -66,9 +67,7 @@ func TestSetBack_I2_PDFsAreNeverSentAgain(t *testing.T) {
 					}
 				}
 				for n := range 7 {
-					if sum := MakePDF(15, n, Scan).digest(); times[sum] != 1 {
-						t.Errorf("PDF %d was delivered %d times", n, times[sum])
-					}
+					kit.Want(t, fmt.Sprintf("PDF %d was delivered", n), times[MakePDF(15, n, Scan).digest()], 1)
 				}
 				for _, f := range []string{delivered.Name, MakePDF(15, 4, Scan).Name, MakePDF(15, 6, Scan).Name} {
 					if e := o.EntryOf(f); e == nil || e.State != ledger.Delivered || e.PossibleDouble {
@@ -110,9 +109,8 @@ func TestSetBack_I2_ClosedPDFDroppedAgain(t *testing.T) {
 				kit.Want(t, "uploads", w.emulator.CountCalls("pdf-upload"), puts)
 				o := w.Check(false)
 				for _, f := range []Folder{closed.CopyPDFToDropAgain(1), other.CopyPDFToDropAgain(1)} {
-					if e := o.EntryOf(f.Name); e == nil || e.State != ledger.Rejected {
-						t.Errorf("%+v, want e other than nil, e.State = ledger.Rejected", e)
-					}
+					e := o.EntryOf(f.Name)
+					kit.Check(t, e != nil && e.State == ledger.Rejected, "%+v, want e other than nil, e.State = ledger.Rejected", e)
 				}
 			})
 		})

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 )
 
 // seldom is a small world that looks for folders once an hour.
@@ -29,9 +30,8 @@ func failedThrice(t *testing.T) (*World, ledger.Entry) {
 	w.DropFolders(0, MakeFolder(1, 0, Good))
 	w.Advance(48 * time.Hour)
 	e := w.only()
-	if e.State != ledger.Quarantined || e.Contradicted || len(e.Registrations) != 3 {
-		t.Fatalf("%s, contradicted %t, %+v", e.State, e.Contradicted, e.Registrations)
-	}
+	kit.Need(t, e.State == ledger.Quarantined && !e.Contradicted && len(e.Registrations) == 3,
+		"%s, contradicted %t, %+v", e.State, e.Contradicted, e.Registrations)
 	return w, e
 }
 
@@ -50,15 +50,13 @@ func TestRelease_I2_AsksAboutEveryRegistrationFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := failedThrice(t)
 		after, err := w.d.Actions().Release(context.Background(), e, operator.Person{UID: 7, Reason: "asked the provider"})
-		if err != nil || after.State != ledger.Archived || !after.PossibleDouble || !after.IsArchivedTwice() {
-			t.Errorf("%v: %s, double %t", err, after.State, after.PossibleDouble)
-		}
+		kit.Check(t, err == nil && after.State == ledger.Archived && after.PossibleDouble && after.IsArchivedTwice(),
+			"%v: %s, double %t", err, after.State, after.PossibleDouble)
 		w.Advance(6 * 24 * time.Hour) // with the questions of the third day
 		w.RunUntilCalm(24 * time.Hour)
 		o := w.Check(true)
-		if n := w.Emulator().CountCalls("register"); n != 3 || len(o.EntriesIn(ledger.Archived)) != 1 {
-			t.Errorf("%d registrations: %v", n, o)
-		}
+		n := w.Emulator().CountCalls("register")
+		kit.Check(t, n == 3 && len(o.EntriesIn(ledger.Archived)) == 1, "%d registrations: %v", n, o)
 	})
 }
 

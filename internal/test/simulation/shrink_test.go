@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // only returns what is left of s: of its drops, mishaps and classes those whose places
@@ -47,9 +49,7 @@ func shrink(t *testing.T, seed uint64) {
 		}
 		parts[i].step = (n + 1) / 2
 	}
-	if !failsWith(t, seed, parts) {
-		t.Fatalf("seed %d does not fail in five runs", seed)
-	}
+	kit.Need(t, failsWith(t, seed, parts), "seed %d does not fail in five runs", seed)
 	for again := true; again; {
 		again = false
 		for _, p := range parts {

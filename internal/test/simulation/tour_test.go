@@ -20,8 +20,7 @@ type tourRow struct{ commits, leaves []string }
 // readTour reads the first table of the tour, and with it that of single PDFs.
 func readTour(t *testing.T) (way, pdfs map[string]tourRow) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/tour.md")
-	kit.Must(t, err)
+	page := kit.Value(os.ReadFile("../../../docs/tour.md"))(t)
 	_, text, _ := strings.Cut(string(page), "## The way\n")
 	text, rest, _ := strings.Cut(text, "A single PDF goes")
 	rest, _, _ = strings.Cut(rest, "A folder for the business network goes")
@@ -54,9 +53,7 @@ func (w *World) crash(p Plan, drop int, f Folder) string {
 	w.Start()
 	w.DropFolders(drop, f)
 	for began := time.Now(); !w.life.isDead(); time.Sleep(time.Second) {
-		if time.Since(began) > time.Hour {
-			w.t.Fatal("the daemon did not die within an hour")
-		}
+		kit.Need(w.t, time.Since(began) <= time.Hour, "the daemon did not die within an hour")
 	}
 	synctest.Wait() // what its last call did at the service is done
 	w.deaths++
@@ -75,9 +72,7 @@ func (w *World) onlyState() (state string) {
 		return nil
 	}))
 	w.failOn(done())
-	if n != 1 {
-		w.t.Fatalf("entries = %d, want 1", n)
-	}
+	kit.Need(w.t, n == 1, "entries = %d, want 1", n)
 	return state
 }
 
@@ -107,9 +102,7 @@ func TestTour_I5_WhatACrashLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				if len(row.want) == 0 {
-					t.Fatal("the tour names no state there")
-				}
+				kit.Need(t, len(row.want) != 0, "the tour names no state there")
 				cfg := soon(1)
 				if name == "8_CommittedAlone" {
 					cfg.Emulator = func(c *emulator.Config) { c.Window = time.Second } // too short to begin an upload

@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // unknown is one row of the table of unknown outcomes: what is seen, and what must
@@ -100,9 +101,7 @@ func elsewhere(*World) tamper {
 // nothing that was lost was adopted.
 func lost(t *testing.T, _ *World, o Outcome) {
 	for _, e := range o.EntriesIn(ledger.Archived) {
-		if e.Posts <= e.Answers {
-			t.Errorf("%q: %d POSTs, %d answers: nothing was lost", e.Folder, e.Posts, e.Answers)
-		}
+		kit.Check(t, e.Posts > e.Answers, "%q: %d POSTs, %d answers: nothing was lost", e.Folder, e.Posts, e.Answers)
 	}
 }
 
@@ -176,14 +175,12 @@ func (u unknown) play(t *testing.T) {
 	for _, p := range w.d.State().Pauses {
 		routes = append(routes, p.Target.String())
 	}
-	if u.paused != "" && !slices.Equal(routes, []string{u.paused}) || u.paused == "" && len(routes) > 0 {
-		t.Errorf("paused %q, want %q", routes, u.paused)
-	}
+	kit.Check(t, (u.paused == "" || slices.Equal(routes, []string{u.paused})) && (u.paused != "" || len(routes) <= 0),
+		"paused %q, want %q", routes, u.paused)
 	w.Intercept(nil)
 	w.RunUntilCalm(72 * time.Hour)
-	if p := w.d.State().Pauses; len(p) > 0 {
-		t.Errorf("still paused: %+v", p)
-	}
+	p := w.d.State().Pauses
+	kit.Check(t, len(p) <= 0, "still paused: %+v", p)
 	o := w.Check(u.plan != nil)
 	rejected := len(o.EntriesIn(ledger.Rejected))
 	if len(o.EntriesIn(ledger.Archived))+rejected != n || rejected < u.rejected[0] || rejected > u.rejected[1] {

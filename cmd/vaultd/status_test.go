@@ -1,17 +1,23 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // allocations counts what a command allocates at noon. check looks at its
@@ -20,9 +26,7 @@ func (s *shelf) allocations(check func(out string), args ...string) float64 {
 	s.t.Helper()
 	return testing.AllocsPerRun(3, func() {
 		out, errs, code := s.run(noon, args...)
-		if code != exitDone && code != exitPerson {
-			s.t.Fatalf("%v: exit %d: %s", args, code, errs)
-		}
+		kit.Need(s.t, code == exitDone || code == exitPerson, "%v: exit %d: %s", args, code, errs)
 		check(out)
 	})
 }
@@ -66,9 +70,8 @@ func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 	pile(60)
 	few := s.allocations(check, "status", "--json")
 	pile(5_000)
-	if many := s.allocations(check, "status", "--json"); many > few+1000 {
-		t.Errorf("%.0f allocations with 60 entries, %.0f with 5,000 more", few, many)
-	}
+	many := s.allocations(check, "status", "--json")
+	kit.Check(t, many <= few+1000, "%.0f allocations with 60 entries, %.0f with 5,000 more", few, many)
 }
 
 // status costs the same however much was archived, today above all, and whatever the time zone is now: thousands of archived
@@ -103,11 +106,75 @@ func TestStatus_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
 	addArchived(2)
 	few := s.allocations(check, "status", "--json")
 	addArchived(60)
-	if many := s.allocations(check, "status", "--json"); many > few+500 {
-		t.Errorf("%.0f allocations with 200 archived, %.0f with 6,200", few, many)
-	}
+	many := s.allocations(check, "status", "--json")
+	kit.Check(t, many <= few+500, "%.0f allocations with 200 archived, %.0f with 6,200", few, many)
 	s.edit("drops:", "time_zone: Asia/Tokyo\ndrops:")
 	if most := s.allocations(check, "status", "--json"); most > few+4000 { // reading the archived ones costs more than one for each of them
 		t.Errorf("%.0f allocations to open it in another time zone and to tell the status, %.0f to tell it with 200", most, few)
 	}
+}
+
+// stopAfter ends a context at so many writes.
+type stopAfter struct {
+	bytes.Buffer
+	writes int
+	stop   context.CancelFunc
+}
+
+func (s *stopAfter) Write(b []byte) (int, error) {
+	if s.writes--; s.writes == 0 {
+		s.stop()
+	}
+	return s.Buffer.Write(b)
+}
+
+// The status comes at its interval until the person stops it, which is no failure, also where something needs a person.
+func TestStatusWatch_PagesUntilStopped(t *testing.T) {
+	s := filled(t)
+	kit.Must(t, s.ledger.Close())
+	path := writeConfig(t, smallConfig+"state_dir: "+s.cfg.StateDir+"\n")
+	for name, args := range map[string][]string{"Text": {"--watch=3s"}, "JSON": {"--watch", "--json"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				out, errs, began := &stopAfter{writes: 3, stop: cancel}, &bytes.Buffer{}, time.Now()
+				code := program.Run(ctx, append([]string{"status", "--config", path}, args...), strings.NewReader(""), out, errs, os.LookupEnv)
+				took, wanted := time.Since(began), 2*5*time.Second
+				if name == "Text" {
+					wanted = 6 * time.Second
+				}
+				kit.Check(t, code == exitDone && errs.Len() <= 0 && took == wanted,
+					"exit %d after %v: %s", code, took, errs)
+				text := out.String()
+				kit.Check(t, name != "Text" || strings.Count(text, "BALANCE ") == 3 && !strings.Contains(text, "\x1b"),
+					"not three pages:\n%s", text)
+				lines := strings.Split(strings.TrimSpace(text), "\n")
+				kit.Check(t, name != "JSON" || len(lines) == 3 && json.Valid([]byte(lines[2])), "not three lines:\n%s", text)
+			})
+		})
+	}
+	for _, wrong := range []string{"--watch=10ms", "--watch=often"} {
+		_, errs, code := runHere("status", "--config", path, wrong)
+		kit.Check(t, code == exitUsage, "%s: exit %d: %s", wrong, code, errs)
+	}
+	_, errs, code := runHere("status", "--config", path+"-away", "--watch")
+	kit.Check(t, code == exitConfig, "without a configuration: exit %d: %s", code, errs)
+}
+
+// Beside a daemon the pages are the daemon's; that it starts anew in between ends nothing, and Ctrl-C ends with 0.
+func TestStatusWatch_BesideDaemon(t *testing.T) {
+	t.Parallel()
+	_, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	d := s.begin()
+	w := s.start("status", "--watch=1s", "--json")
+	lines := func(what string) int { return strings.Count(w.out.String(), what) }
+	kit.Await(t, "a page", func() bool { return lines(`"running":true`) > 0 })
+	d.stop(t)
+	kit.Await(t, "a page without it", func() bool { return lines(`"running":false`) > 0 })
+	s.begin()
+	was := lines(`"running":true`)
+	kit.Await(t, "another page", func() bool { return lines(`"running":true`) > was })
+	kit.Want(t, "Ctrl-C: exit", w.stop(t), exitDone)
 }

@@ -1,10 +1,9 @@
 package main_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	program "vaultd/cmd/vaultd"
 	"vaultd/internal/networkapi"
+	"vaultd/internal/test/kit"
 )
 
 const networkGood = `{"documentType": "CreditNote", "data": {"documentCurrencyCode": "EUR"},
@@ -108,9 +108,7 @@ func TestValidateNetwork_I24_ByTheRouteOfTheDrop(t *testing.T) {
 	writeIn(t, elsewhere, "scan.pdf", "x")
 	out, code := s.vaultd("validate", in)
 	for _, want := range []string{"NOT SENT. 2 things to put right.", `rechnung.json, line 12, "sentTo.id": a GLN has 13 digits, this has 12.`, "photo.heic: the network takes CSV, DOC,", "ZIP."} {
-		if code != exitData || !strings.Contains(out, want) {
-			t.Errorf("exit %d, without %q: %s", code, want, out)
-		}
+		kit.Check(t, code == exitData && strings.Contains(out, want), "exit %d, without %q: %s", code, want, out)
 	}
 	if out, code := s.vaultd("validate", "--drop", "out", elsewhere); code != exitDone || !strings.HasPrefix(out, "GOOD  elsewhere would be sent as a credit note with 1 file\n  scan.pdf  imageFile") {
 		t.Errorf("exit %d: %s", code, out)
@@ -124,9 +122,8 @@ func TestValidateNetwork_I24_ByTheRouteOfTheDrop(t *testing.T) {
 
 func TestValidateNetwork_Usage(t *testing.T) {
 	for want, args := range map[int][]string{exitUsage: {"--network", "--drop", "x", "."}, exitFailed: {"--network", filepath.Join(t.TempDir(), "none")}} {
-		if out, errs, code := runHere(append([]string{"validate"}, args...)...); code != want {
-			t.Errorf("%q: exit %d: %s%s", args, code, out, errs)
-		}
+		out, errs, code := runHere(append([]string{"validate"}, args...)...)
+		kit.Check(t, code == want, "%q: exit %d: %s%s", args, code, out, errs)
 	}
 }
 
@@ -149,4 +146,34 @@ type validatedShown struct {
 	Drop, Vault, Route, DocumentType string
 	Size                             int64 `json:"bytes"`
 	Files, Faults                    []any
+}
+
+// A PDF is checked by the rules of the drop that it lies in, and the refusal has the words that the clerk would read.
+func TestValidate_SinglePDF(t *testing.T) {
+	dir := t.TempDir()
+	scans, path := filepath.Join(dir, "scans"), filepath.Join(dir, "config.yaml")
+	text := smallConfig + fmt.Sprintf("  - {name: scans, path: %s, route: pdf, receiving: ap@in.example, notify: clerk@acme.example}\n"+
+		"pdf: {base_url: 'https://ap.acme.example', auth: {method: basic, username: p, secret_file: /etc/vaultd/secret-pdf}}\n", scans)
+	for _, err := range []error{os.WriteFile(path, []byte(text), 0o600), os.MkdirAll(scans+"/Mai", 0o770),
+		os.WriteFile(scans+"/good.pdf", []byte("%PDF-1.7 %%EOF"), 0o660), os.WriteFile(scans+"/brief.docx", []byte("PK"), 0o660)} {
+		kit.Must(t, err)
+	}
+	for name, row := range map[string]struct {
+		code int
+		says string
+	}{
+		"good.pdf":   {0, "GOOD  good.pdf would be taken by drop scans and delivered to ap@in.example"},
+		"brief.docx": {exitData, `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back.`},
+		"Mai":        {exitData, `"Mai" is a folder; drop scans takes single PDFs`},
+		"gone.pdf":   {exitFailed, "does not exist"},
+	} {
+		out, errs, code := runHere("--config", path, "validate", filepath.Join(scans, name))
+		kit.Check(t, code == row.code && strings.Contains(out+errs, row.says), "%s: exit %d: %s%s", name, code, out, errs)
+	}
+	out, errs, code := runHere("--config", path, "--json", "validate", "--drop", "scans", filepath.Join(scans, "good.pdf"))
+	var v validatedShown
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || !v.Good || v.Route != "pdf" || v.Vault != "" || v.Size != 14 || len(v.Files) != 1 {
+		t.Errorf("exit %d: %+v, %v: %s", code, v, err, errs)
+	}
+	kit.Len(t, "it changed something", kit.Value(os.ReadDir(scans))(t), 3)
 }
