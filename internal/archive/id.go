@@ -80,6 +80,48 @@ func (id ID) GenerationOf(other ID) (n uint8, ok bool) {
 	return 0, false
 }
 
+// MaxDerivation bounds the identities that a document can get in the place of
+// its derived one, where sidecars of other documents name that.
+const MaxDerivation = 3
+
+// Derivation returns the n-th identity (n ≥ 1) that follows a derived one which
+// another document has. It is no generation: each has generations of its own.
+func (id ID) Derivation(n int) ID {
+	return ID(uuid.NewSHA1(uuid.UUID(id), fmt.Appendf(nil, "derivation %d", n)))
+}
+
+// Derivations returns a derived identity with its number 0, and then those that
+// follow it.
+func (id ID) Derivations() iter.Seq2[int, ID] {
+	return func(yield func(int, ID) bool) {
+		if !yield(0, id) {
+			return
+		}
+		for n := range MaxDerivation {
+			if !yield(n+1, id.Derivation(n+1)) {
+				return
+			}
+		}
+	}
+}
+
+// Later returns all identities but id itself that a document of the identity id
+// may have gone by. A chosen one has its own generations alone.
+func (id ID) Later(isChosen bool) iter.Seq[ID] {
+	return func(yield func(ID) bool) {
+		for n, d := range id.Derivations() {
+			if n > 0 && (isChosen || !yield(d)) {
+				return
+			}
+			for _, later := range d.Successors() {
+				if !yield(later) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // String returns the 36-character form in lower case.
 func (id ID) String() string { return uuid.UUID(id).String() }
 

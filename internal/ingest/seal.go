@@ -161,19 +161,28 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 	case e.Route.IsNotified():
 		return c.sealForNetwork(d, e, p)
 	}
-	first, known, err := c.holderOf(p.Sealed.ID, e.Key)
-	if err != nil {
-		return c.sealFaultChanges(d, e, err)
+	derived := p.Sealed.ID
+	for n, id := range derived.Derivations() {
+		p.Sealed.ID = id
+		first, known, err := c.holderOf(id, e.Key)
+		if err != nil {
+			return c.sealFaultChanges(d, e, err)
+		}
+		if !known {
+			return c.sealUnlessSucceeded(d, e, p, derived)
+		}
+		// Two entries of one identity never go on at the same time. The ledger
+		// compares once more when the seal is committed.
+		verdict := ledger.CompareIdentity(first, p.Sealed, e.Route, string(d.Vault))
+		if verdict == ledger.Proceed || verdict == ledger.Conflict && isSentAgainByDecision(e, first, p.Sealed) {
+			return c.sealEntry(d, e, p, &first)
+		}
+		if verdict != ledger.Conflict || n == archive.MaxDerivation || !ledger.IsIDChosenByOther(first, p.Sealed, e.Route, string(d.Vault)) {
+			return c.endByVerdict(d, e, p, first, verdict)
+		}
+		c.cfg.Log.Warn("the sidecar of another document names the clientUUID that is derived from this one, which gets the next", "key", e.Key, "id", id, "other", first.Key)
 	}
-	if !known {
-		return c.sealUnlessSucceeded(d, e, p)
-	}
-	// Two entries of one identity never go on at the same time. The ledger compares once more when the seal is committed.
-	verdict := ledger.CompareIdentity(first, p.Sealed, e.Route, string(d.Vault))
-	if verdict == ledger.Proceed || verdict == ledger.Conflict && isSentAgainByDecision(e, first, p.Sealed) {
-		return c.sealEntry(d, e, p, &first)
-	}
-	return c.endByVerdict(d, e, p, first, verdict)
+	return nil // not reached: the last one ends the loop
 }
 
 // isSentAgainByDecision reports whether a person has decided that an entry goes, flagged, though first was closed in doubt.
@@ -191,6 +200,8 @@ func (c *Engine) sealNextGeneration(d Drop, e ledger.Entry, p Packed) []ledger.C
 			return c.sealFaultChanges(d, e, err)
 		case !taken: // the ledger looks once more when the seal is committed
 			return c.sealEntry(d, e, p, nil)
+		case n > archive.MaxGeneration:
+			return c.endUsedUp(d, e, p)
 		}
 		p.Sealed.ID = first.Generation(n)
 	}
@@ -210,15 +221,18 @@ func (c *Engine) sealForNetwork(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 			return c.sealEntry(d, e, p, before)
 		}
 		verdict := ledger.CompareIdentity(holder, p.Sealed, e.Route, string(d.Vault))
+		isOther := ledger.IsIDChosenByOther(holder, p.Sealed, e.Route, string(d.Vault))
 		switch {
 		case verdict == ledger.Proceed && len(holder.Registrations) == 0:
 			return c.sealEntry(d, e, p, &holder)
-		case verdict == ledger.Proceed || verdict == ledger.Conflict && isSentAgainByDecision(e, holder, p.Sealed):
+		case verdict != ledger.Proceed && !isOther && !(verdict == ledger.Conflict && isSentAgainByDecision(e, holder, p.Sealed)):
+			return c.endByVerdict(d, e, p, holder, verdict)
+		case n > archive.MaxGeneration:
+			return c.endUsedUp(d, e, p)
+		case !isOther:
 			before = &holder
-			p.Sealed.ID = first.Generation(n)
-			continue
 		}
-		return c.endByVerdict(d, e, p, holder, verdict)
+		p.Sealed.ID = first.Generation(n)
 	}
 }
 
@@ -237,15 +251,27 @@ func (c *Engine) endByVerdict(d Drop, e ledger.Entry, p Packed, first ledger.Ent
 	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
 }
 
-// sealUnlessSucceeded admits an identity that no entry holds. A ledger that was made anew
-// may know the same invoice by a later generation alone: by that it was archived.
-func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.Change {
-	for _, id := range p.Sealed.ID.Successors() {
+// endUsedUp refuses a packed folder whose identity and all its generations
+// other entries have.
+func (c *Engine) endUsedUp(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+	// A crash before the commit is as in endByVerdict.
+	if err := d.Packer.RemovePackage(e); err != nil {
+		return c.sealFaultChanges(d, e, err)
+	}
+	cause := ledger.Cause{Code: "identities-used-up", Text: fmt.Sprintf("The same was sent %d times before, and there is no further number for it. Ask IT.", archive.MaxGeneration+1)}
+	return c.endUnsealed(e, ledger.Refused{Cause: cause}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
+}
+
+// sealUnlessSucceeded admits an identity that no entry holds. A ledger that was
+// made anew may know the same invoice by a later one alone: by that it was
+// archived. first is the identity that the packager gave.
+func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first archive.ID) []ledger.Change {
+	for id := range first.Later(p.Sealed.IDFromSidecar) {
 		later, known, err := c.holderOf(id, e.Key)
 		switch {
 		case err != nil:
 			return c.sealFaultChanges(d, e, err)
-		case !known:
+		case !known || ledger.IsIDChosenByOther(later, p.Sealed, e.Route, string(d.Vault)):
 			continue
 		}
 		// As above: the folder is still claimed, and a crash before the outcome is committed packs it again.

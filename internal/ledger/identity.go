@@ -1,6 +1,10 @@
 package ledger
 
-import "cmp"
+import (
+	"cmp"
+
+	"vaultd/internal/archive"
+)
 
 // Verdict says what happens to a freshly packed folder whose identity another entry has already.
 type Verdict uint8
@@ -16,7 +20,7 @@ const (
 // with the entry that holds its identity.
 func CompareIdentity(first Entry, ev Sealed, route Route, vault string) Verdict {
 	// The same identity with other content: free only where nothing of the first was ever accepted.
-	if string(first.Vault) != vault || cmp.Or(first.Route, Vault) != cmp.Or(route, Vault) || first.Content != ev.Content || first.Metadata != ev.Metadata {
+	if isOtherDocument(first, ev, route, vault) {
 		if first.State == Rejected && !first.InDoubt && !first.Contradicted && first.Posts == first.Answers && len(first.Registrations) == 0 {
 			return Proceed
 		}
@@ -33,4 +37,31 @@ func CompareIdentity(first Entry, ev Sealed, route Route, vault string) Verdict 
 		return Proceed
 	}
 	return WaitFor
+}
+
+func isOtherDocument(first Entry, ev Sealed, route Route, vault string) bool {
+	return string(first.Vault) != vault || cmp.Or(first.Route, Vault) != cmp.Or(route, Vault) || first.Content != ev.Content || first.Metadata != ev.Metadata
+}
+
+// IsIDChosenByOther reports whether first is another document whose sidecar
+// names the identity that is derived from ev: whoever wrote that sidecar must
+// not keep ev from being archived.
+func IsIDChosenByOther(first Entry, ev Sealed, route Route, vault string) bool {
+	return first.IDFromSidecar && !ev.IDFromSidecar && isOtherDocument(first, ev, route, vault)
+}
+
+// ChosenElsewhere returns the identity that is derived from e, where another
+// document's sidecar names that one, and e got a later one in its place.
+func (e Entry) ChosenElsewhere() (derived archive.ID, is bool) {
+	if cmp.Or(e.Route, Vault) != Vault || e.IDFromSidecar || e.Content.IsZero() {
+		return archive.ID{}, false
+	}
+	derived = archive.DeriveID(e.Vault, e.Content, e.Metadata)
+	if derived == e.FirstID {
+		return archive.ID{}, false
+	}
+	for _, id := range derived.Derivations() {
+		is = is || id == e.FirstID
+	}
+	return derived, is
 }

@@ -13,7 +13,7 @@ import (
 
 // Remark is one thing about a document that a person should look at. It keeps nothing from being archived.
 type Remark struct {
-	What  string  `json:"what"` // same-number, same-content, other-owner, looks-cut-off or strange-date
+	What  string  `json:"what"` // same-number, same-content, other-owner, clientuuid-chosen, looks-cut-off or strange-date
 	Text  string  `json:"text"`
 	Entry *string `json:"entry"` // key of the other document; null: there is none
 }
@@ -55,6 +55,9 @@ func FindRemarks(s Entries, e ledger.Entry, loc *time.Location) ([]Remark, error
 			all = append(all, Remark{"other-owner", fmt.Sprintf("resolves the rejection of %s, the folder of %s; this is a folder of %s",
 				describeFolder(old, loc), UserName(old.Owner), UserName(e.Owner)), TextOrNil(old.Key.String())})
 		}
+	}
+	if id, is := e.ChosenElsewhere(); is {
+		all = append(all, Remark{What: "clientuuid-chosen", Text: fmt.Sprintf("the clientUUID %s, which is derived from it, is named by the sidecar of another document (vaultd show %s); it has the next one", id, id)})
 	}
 	if e.CutOff != ledger.NotCutOff {
 		text, err := describeCutOff(s, e)

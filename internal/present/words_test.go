@@ -279,3 +279,26 @@ func TestFindRemarks_I12_SameNumberComesFirst(t *testing.T) {
 	a := (ledger.Entry{State: ledger.Archived, SameNumber: first.Key, SameContent: first.Key}).Attention()
 	kit.Check(t, a == ledger.RepeatedNumber, "attention = %d, want %d", a, ledger.RepeatedNumber)
 }
+
+// I2, I26: a document that got another identity, because the sidecar of another
+// one names its own, is told of, and no other document is.
+func TestFindRemarks_I2_I26_ChosenElsewhere(t *testing.T) {
+	content, metadata := archive.Sum([]byte("a")), archive.Sum([]byte("m"))
+	derived := archive.DeriveID("V", content, metadata)
+	for name, row := range map[string]struct {
+		first  archive.ID
+		chosen bool
+		want   int
+	}{
+		"Derived": {derived, false, 0}, "Next": {derived.Derivation(1), false, 1}, "Last": {derived.Derivation(archive.MaxDerivation), false, 1},
+		"OwnChoice": {derived.Derivation(1), true, 0}, "AGeneration": {derived.Generation(1), false, 0},
+	} {
+		e := ledger.Entry{Key: archive.Key{2}, State: ledger.Archived, Vault: "V", FirstID: row.first, ID: row.first, IDFromSidecar: row.chosen, Content: content, Metadata: metadata}
+		all, err := FindRemarks(book{}, e, time.UTC)
+		kit.Need(t, err == nil && len(all) == row.want, "%s: %+v, %v; want %d remarks", name, all, err, row.want)
+		if row.want > 0 {
+			kit.Want(t, name, all[0].What, "clientuuid-chosen")
+			kit.Holds(t, name, all[0].Text, "vaultd show "+derived.String())
+		}
+	}
+}

@@ -114,11 +114,14 @@ func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, env
 
 // useFolder takes over what the folder says, where its files are those that the receipt lists.
 func (ev *evidence) useFolder(s packager.SealedFolder) {
-	_, isGeneration := s.ID.GenerationOf(ev.sealed.ID)
+	isIdentity := ev.sealed.ID == s.ID
+	for later := range s.ID.Later(s.HasChosenID) {
+		isIdentity = isIdentity || ev.sealed.ID == later
+	}
 	switch {
 	case s.Content != ev.sealed.Content:
 		ev.differs = "its files are not those that the receipt lists"
-	case !isGeneration:
+	case !isIdentity:
 		ev.differs = "its sidecar is not the one that was archived"
 	default:
 		ev.sealed.IDFromSidecar, ev.sealed.Metadata = s.HasChosenID, archive.Sum(s.Metadata)

@@ -228,13 +228,14 @@ func (p *comparison) expectIdentity(e ledger.Entry, s packager.SealedFolder) err
 	if err == nil && known {
 		var first ledger.Entry
 		first, known, err = p.Book.Entry(key)
-		known = known && ledger.CompareIdentity(first, ledger.Sealed{ID: s.ID, Content: s.Content, Metadata: archive.Sum(s.Metadata)}, e.Route, string(e.Vault)) != ledger.Proceed
+		will := ledger.Sealed{ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata)}
+		known = known && ledger.CompareIdentity(first, will, e.Route, string(e.Vault)) != ledger.Proceed && !ledger.IsIDChosenByOther(first, will, e.Route, string(e.Vault))
 	}
 	if err != nil || known {
 		return err
 	}
 	p.unpacked[s.ID] = e.Key
-	for _, id := range s.ID.Successors() {
+	for id := range s.ID.Later(s.HasChosenID) {
 		p.unpacked[id] = e.Key
 	}
 	p.report.Unpacked++

@@ -112,6 +112,26 @@ func (s *shed) archived(folder string, change func(dir string, r *proof.Receipt)
 	return key
 }
 
+// I2: a rebuild knows a document by the identity that it got where another
+// sidecar had named its own, and by a generation of that.
+func TestRebuild_I2_ALaterDerivation(t *testing.T) {
+	s := newShed(t)
+	later := map[string]func(archive.ID) archive.ID{
+		"next":       func(id archive.ID) archive.ID { return id.Derivation(1) },
+		"generation": func(id archive.ID) archive.ID { return id.Derivation(archive.MaxDerivation).Generation(2) },
+		"beyond":     func(id archive.ID) archive.ID { return id.Derivation(archive.MaxDerivation + 1) },
+	}
+	for name, of := range later {
+		s.archived(name, func(_ string, r *proof.Receipt) {
+			r.ClientUUID = of(kit.Value(archive.ParseID(r.ClientUUID))(t)).String()
+		})
+	}
+	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
+	r, err := Rebuild(t.Context(), c)
+	kit.Must(t, err)
+	kit.Want(t, "folders that differ from their receipts", r.Folders.Differ.Count, 1)
+}
+
 // I12, I15: a rebuild believes a receipt only where it can, names what it does not, and makes one entry of it.
 func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	s := newShed(t)

@@ -237,3 +237,20 @@ func TestReconcile_I2_NotPackedYetAndArchivedByALaterGeneration(t *testing.T) {
 		t.Errorf("%s as %q", e.State, e.ArchivedRemote)
 	}
 }
+
+// I2: the archive has a folder that is not packed yet by the identity that it got
+// because another sidecar named its own. That is no document of somebody else.
+func TestReconcile_I2_NotPackedYetAndArchivedByALaterDerivation(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	e := s.claimed("f", "N1", ledger.ReconcileRequired{})
+	sealed, _ := s.packs(e)
+	other := s.claimed("g", "N2")
+	chosen, doc := s.packs(other)
+	chosen.ID, chosen.IDFromSidecar = sealed.ID, true
+	s.book.Commit(ledger.Change{Key: other.Key, Rev: other.Rev, At: archive.Instant{Wall: now}, Document: &doc, Events: []ledger.Event{chosen}})
+	rc := archive.Receipt{Remote: "R1", ID: sealed.ID.Derivation(1), Status: archive.Successful, Updated: now, Record: []byte("a")}
+	service := spoken{list: []archive.Receipt{rc}, index: []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}, single: map[archive.RemoteID]archive.Receipt{"R1": rc}}
+	r := s.compared(service, Doubt{From: now.Add(-time.Hour), Since: now})
+	kit.Want(t, "documents that are taken in as nobody's", r.Vaults[0].TakenIn.Count, 0)
+	kit.Want(t, "folders that are not packed", r.Unpacked, 1)
+}

@@ -7,7 +7,8 @@ import (
 
 // countRemarks counts what is unusual about a selected entry.
 func (t *counts) countRemarks(e ledger.Entry) error {
-	if e.SameContent.IsZero() && !e.NeedsReview() && e.Supersedes.IsZero() && e.CutOff == ledger.NotCutOff {
+	_, isChosen := e.ChosenElsewhere()
+	if !isChosen && e.SameContent.IsZero() && !e.NeedsReview() && e.Supersedes.IsZero() && e.CutOff == ledger.NotCutOff {
 		return nil
 	}
 	all, err := present.FindRemarks(t.c.Ledger, e, t.c.Location)
@@ -40,6 +41,8 @@ var remarkWords = []struct{ what, one, more, do string }{
 		"compare the two with vaultd show X; if one is wrong, ask who dropped it"},
 	{"other-owner", "document resolves the rejection of a folder of another owner", "documents resolve the rejections of folders of other owners",
 		"ask both owners whether it is the same document; if it is not, ask the first one to drop theirs again"},
+	{"clientuuid-chosen", "document had the clientUUID that is derived from it named by the sidecar of another one, and got the next", "documents had the clientUUID that is derived from them named by sidecars of others, and got the next",
+		"look at the other document with vaultd show CLIENTUUID, and ask who dropped it why its sidecar names that clientUUID"},
 	{"looks-cut-off", "document has a file that looks cut off", "documents have a file that looks cut off",
 		"look into the file; if it is not whole, ask who dropped it"},
 	{"strange-date", "document has a date that can hardly be right", "documents have a date that can hardly be right",
