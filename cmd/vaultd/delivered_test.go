@@ -73,8 +73,8 @@ func TestReceipt_I12_OfAPDFIsItsDeliveryNote(t *testing.T) {
 	}
 	record, _, _ := s.say("receipt", "--json", "scan1.pdf")
 	note, err := proof.ParseDelivery([]byte(record))
-	if err != nil || note.BumID != "slot-scan1.pdf" || note.Environment != "test" || !bytes.Equal(note.Encode(), []byte(record)) {
-		t.Errorf(`%v: %s, want no error, note.BumID = "slot-scan1.pdf", note.Environment = "test", note.Encode() = %v`, err, record, []byte(record))
+	if err != nil || note.BumID != "slot-scan1.pdf" || note.Environment != "test" || !bytes.HasPrefix([]byte(record), bytes.TrimSuffix(note.Encode(), []byte("\n}\n"))) {
+		t.Errorf(`%v: %s, want no error, note.BumID = "slot-scan1.pdf", note.Environment = "test", the note signed`, err, record)
 	}
 	_, errs, code := s.say("receipt", "scan3.pdf")
 	if code != exitFailed || !strings.Contains(errs, `"scan3.pdf" is not delivered, so there is no delivery note: quarantined`) {

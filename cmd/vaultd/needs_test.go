@@ -204,6 +204,11 @@ var needCases = []struct {
 			fill.Seen("again", archive.Successful, needNoon))
 		i.Place(needNoon, "_archived/2026-11/"+i.Name)
 	}},
+	{"receipt-alone", func(w *needWorld) {
+		i := w.add(ledger.Vault)
+		i.Seal(needNoon)
+		i.Apply(needNoon, ledger.SentToQuarantine{Cause: ledger.Cause{Code: ledger.CauseByReceiptAlone}})
+	}},
 	{"same-number", func(w *needWorld) {
 		first := w.ledger.Add(fill.Item{Name: "first", Change: func(ev *ledger.Sealed) { ev.Number = archive.NumberDigest{1} }})
 		first.Archive(needNoon.Add(-2*time.Hour), time.Minute)

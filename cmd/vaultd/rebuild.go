@@ -21,7 +21,9 @@ func (a *app) rebuildCommand() *cobra.Command {
 		Long: `For when the ledger is gone or damaged and there is no backup. Makes a new one of what
 lies in the drop folders: archived folders by their receipts, folders that had been
 taken and not archived, and folders that had been given back. All drop folders must be
-there; they tell which ledger it was. A damaged ledger is kept beside the new one, and
+there; they tell which ledger it was, and with which key it signed its receipts. A
+receipt that no such key signed tells what its folder holds; that it is archived, the
+archive must say. A damaged ledger is kept beside the new one, and
 one that is whole is never replaced. vaultd must be stopped.
 
 The new ledger is in safe mode: "vaultd reconcile" then asks the archive what else it
@@ -45,6 +47,10 @@ If there is a backup, use it instead: see "vaultd help restore".`,
 	return c
 }
 
+// aloneLabel begins the list of folders that nothing but an unsigned receipt
+// calls archived or delivered.
+const aloneLabel = "BY RECEIPT ALONE "
+
 // rebuilt is the object of "rebuild --json".
 type rebuilt struct {
 	Ledger      string       `json:"ledgerId"`
@@ -52,11 +58,13 @@ type rebuilt struct {
 	Epoch       uint64       `json:"epoch"`
 	Kept        string       `json:"keptAs"`
 	Receipts    findingsJSON `json:"archivedByReceipt"`
+	Alone       findingsJSON `json:"byReceiptAlone"`
 	Claimed     findingsJSON `json:"taken"`
 	Returned    findingsJSON `json:"returned"`
 	Differ      findingsJSON `json:"differFromReceipt"`
 	Unbelieved  findingsJSON `json:"withoutReceipt"`
 	Strange     findingsJSON `json:"leftAlone"`
+	Untrusted   []string     `json:"untrustedKeys"`
 	Unknowable  []string     `json:"cannotBeKnown"`
 }
 
@@ -76,13 +84,17 @@ func (a *app) runRebuild(c *cobra.Command, reason string) error {
 		return err
 	}
 	f := r.Folders
-	out := rebuilt{r.Info.ID, r.Info.Environment, max(r.Info.Epoch, 1), r.Kept, asFindings(f.Receipts), asFindings(f.Claimed), asFindings(f.Returned),
-		asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Strange), recovery.ListUnrecoverable()}
+	out := rebuilt{r.Info.ID, r.Info.Environment, max(r.Info.Epoch, 1), r.Kept, asFindings(f.Receipts), asFindings(f.Alone), asFindings(f.Claimed), asFindings(f.Returned),
+		asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Strange), append([]string{}, r.Untrusted...), recovery.ListUnrecoverable()}
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
 	fmt.Fprintf(a.stdout, "REBUILT    %s%s, epoch %d\n", sanitize.Text(out.Ledger), testMark(out.Environment != "production"), out.Epoch)
 	fmt.Fprintf(a.stdout, "ARCHIVED   %d by their receipts\nTAKEN      %d that go on\nRETURNED   %d\n", f.Receipts.Count, f.Claimed.Count, f.Returned.Count)
+	for _, why := range r.Untrusted {
+		fmt.Fprintf(a.stdout, "KEYS       %s: what they signed counts as unsigned\n", sanitize.Text(why))
+	}
+	a.tellFindings(aloneLabel, f.Alone)
 	a.tellFindings("DIFFERS    ", f.Differ)
 	a.tellFindings("NO RECEIPT ", f.Unbelieved)
 	a.tellFindings("LEFT ALONE ", f.Strange)

@@ -69,7 +69,7 @@ func (v view) newEvidence(e ledger.Entry) (page, record []byte, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return receiptPage(v.Clock, e, r), r.Encode(), nil
+		return receiptPage(v.Clock, e, r), proof.Sign(r.Encode(), v.ledger), nil
 	}
 	if e.State != ledger.Delivered { // its document may be erased, or not be there yet
 		return nil, nil, proof.ErrNotDelivered
@@ -84,7 +84,7 @@ func (v view) newEvidence(e ledger.Entry) (page, record []byte, err error) {
 		return nil, nil, err
 	}
 	note.Differs = listKeptDifferences(e)
-	return deliveryPage(v.Clock, e, note), note.Encode(), nil
+	return deliveryPage(v.Clock, e, note), proof.Sign(note.Encode(), v.ledger), nil
 }
 
 // newReceipt makes the receipt of an entry. The error wraps [proof.ErrNotArchived] where there is none.

@@ -158,6 +158,7 @@ type waitingJSON struct {
 
 type foldersJSON struct {
 	Receipts   findingsJSON `json:"archivedByReceipt"`
+	Alone      findingsJSON `json:"byReceiptAlone"`
 	Claimed    findingsJSON `json:"taken"`
 	Differ     findingsJSON `json:"differFromReceipt"`
 	Unbelieved findingsJSON `json:"withoutReceipt"`
@@ -238,7 +239,7 @@ func asFindings(f recovery.Findings) findingsJSON {
 func asReconciled(c operator.Compared) reconciled {
 	f := c.Folders
 	out := reconciled{Safe: c.Safe && !c.Left, Left: c.Left, Why: append([]string{}, c.Why...), Cleared: c.Cleared, Doubted: c.Waits, Waiting: []waitingJSON{},
-		Folders: foldersJSON{asFindings(f.Receipts), asFindings(f.Claimed), asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Returned), asFindings(f.Strange)}, Vaults: []reconciledJSON{}}
+		Folders: foldersJSON{asFindings(f.Receipts), asFindings(f.Alone), asFindings(f.Claimed), asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Returned), asFindings(f.Strange)}, Vaults: []reconciledJSON{}}
 	for _, w := range c.Waiting {
 		out.Waiting = append(out.Waiting, waitingJSON{w.Key.String(), w.Drop, w.Folder, w.State.String(), w.Why, present.TimeOrNil(w.Until)})
 	}
@@ -256,6 +257,7 @@ func asReconciled(c operator.Compared) reconciled {
 
 func (a *app) tellReconciled(c operator.Compared, v view) {
 	a.tellFindings("RECEIPT    ", c.Folders.Receipts)
+	a.tellFindings(aloneLabel, c.Folders.Alone)
 	a.tellFindings("TAKEN      ", c.Folders.Claimed)
 	a.tellFindings("DIFFERS    ", c.Folders.Differ)
 	a.tellFindings("NO RECEIPT ", c.Folders.Unbelieved)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"vaultd/internal/drop"
@@ -64,7 +65,7 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	if err := CheckBinding(info, cfg.Environment, cfg.BaseURL, cfg.Others); err != nil {
 		return out, err
 	}
-	ours := drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
+	ours := drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1), ReceiptKeys: info.ReceiptKeys}
 	last, away, err := cfg.readMarks(ours)
 	if err != nil {
 		return out, err
@@ -159,8 +160,9 @@ func (cfg Config) readMarks(ours drop.OwnershipMark) (last latestMark, away []st
 // Rebuilt is what Rebuild did.
 type Rebuilt struct {
 	recovery.Report
-	Info ledger.Info
-	Kept string // name of the file that lay there before; empty: none did
+	Info      ledger.Info
+	Kept      string   // name of the file that lay there before; empty: none did
+	Untrusted []string // drop folders whose keys are not believed, and why: their receipts count as unsigned
 }
 
 // Rebuild makes a new ledger of what lies in the drop folders, which name the old one:
@@ -183,11 +185,14 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	if err != nil {
 		return out, err
 	}
+	if ours.ReceiptKeys, out.Untrusted, err = cfg.readReceiptKeys(); err != nil {
+		return out, err
+	}
 	ours.Epoch++
 	by, note := p.Sign()
 	r, err := boltledger.BeginReplacement(ctx, boltledger.ReplacementConfig{
 		Dir: cfg.StateDir, Location: cfg.Location, Epoch: ours.Epoch,
-		Info: ledger.Info{ID: ours.LedgerID, Environment: ours.Environment, BaseURL: cfg.BaseURL, Others: cfg.Others, Created: cfg.Now().Wall, Epoch: ours.Epoch},
+		Info: ledger.Info{ID: ours.LedgerID, Environment: ours.Environment, BaseURL: cfg.BaseURL, Others: cfg.Others, Created: cfg.Now().Wall, Epoch: ours.Epoch, ReceiptKeys: ours.ReceiptKeys},
 		Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
 	})
 	if err != nil {
@@ -202,7 +207,7 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	defer func() { err = errors.Join(err, done()) }()
 	out.Report, err = recovery.Rebuild(ctx, recovery.Config{
 		Book: r.Ledger, Committer: r.Ledger, Drops: drops, Now: cfg.Now, Environment: ours.Environment, Adopt: true,
-		Doubt: &recovery.Doubt{Since: cfg.Now().Wall},
+		ReceiptKeys: out.Info.ReceiptKeys, Doubt: &recovery.Doubt{Since: cfg.Now().Wall},
 	})
 	if err != nil {
 		return out, err
@@ -253,6 +258,27 @@ func (cfg Config) findOwner() (ours drop.OwnershipMark, err error) {
 		return ours, &UnmarkedError{"no drop folder bears the mark of a ledger, so that there is nothing to make one of"}
 	}
 	return ours, nil
+}
+
+// readReceiptKeys returns the keys of the lost ledger, by the marks of the drop
+// folders, and which marks are not believed.
+func (cfg Config) readReceiptKeys() (keys, untrusted []string, err error) {
+	for _, d := range cfg.Drops {
+		found, err := drop.ReadReceiptKeys(d.Path)
+		if why, is := errors.AsType[*drop.UntrustedKeysError](err); is {
+			untrusted = append(untrusted, fmt.Sprintf("drop %s: %v", d.Name, why))
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("drop %s: %w", d.Name, err)
+		}
+		for _, key := range found {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys, untrusted, nil
 }
 
 // OpenDrops opens every drop folder for a command that works while no daemon does.

@@ -68,7 +68,8 @@ type Config struct {
 	LedgerID      string // a drop folder of another ledger is refused
 	Environment   string // test or production; a drop folder of the other one is refused
 	Epoch         uint64 // of the ledger; a drop folder that a later epoch worked on is refused
-	HasWorkedHere bool   // this ledger worked here before, so a folder without its mark is the wrong one
+	ReceiptKeys   []string
+	HasWorkedHere bool // this ledger worked here before, so a folder without its mark is the wrong one
 
 	Hook durable.Hook // nil, or a counter; more in tests only
 }

@@ -210,11 +210,11 @@ func TestTakeOver_I16_OnlyWhatIsOurs(t *testing.T) {
 		mark      OwnershipMark
 		isRefused bool
 	}{
-		"NextEpoch":        {OwnershipMark{"L1", "test", 2}, false},
+		"NextEpoch":        {OwnershipMark{"L1", "test", 2, nil}, false},
 		"SameEpoch":        {ours, false},
-		"EarlierEpoch":     {OwnershipMark{"L1", "test", 0}, true},
-		"OtherLedger":      {OwnershipMark{"L2", "test", 2}, true},
-		"OtherEnvironment": {OwnershipMark{"L1", "production", 2}, true},
+		"EarlierEpoch":     {OwnershipMark{"L1", "test", 0, nil}, true},
+		"OtherLedger":      {OwnershipMark{"L2", "test", 2, nil}, true},
+		"OtherEnvironment": {OwnershipMark{"L1", "production", 2, nil}, true},
 	} {
 		path := share(t)
 		open(t, config(path)).Close()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,10 +17,68 @@ import (
 
 // OwnershipMark says which ledger a drop folder belongs to. It is the content of .vaultd/drop.json.
 type OwnershipMark struct {
-	LedgerID    string `json:"ledger"`
-	Environment string `json:"environment"`
-	Epoch       uint64 `json:"epoch"`
+	LedgerID    string   `json:"ledger"`
+	Environment string   `json:"environment"`
+	Epoch       uint64   `json:"epoch"`
+	ReceiptKeys []string `json:"receiptKeys,omitempty"` // public keys that its receipts are signed with, as ledger.Info has them
 }
+
+func (m OwnershipMark) equal(o OwnershipMark) bool {
+	return m.LedgerID == o.LedgerID && m.Environment == o.Environment && m.Epoch == o.Epoch && slices.Equal(m.ReceiptKeys, o.ReceiptKeys)
+}
+
+// UntrustedKeysError says why the keys in a mark are not believed: somebody else
+// than vaultd may have written them.
+type UntrustedKeysError struct{ What string }
+
+func (e *UntrustedKeysError) Error() string { return e.What }
+
+// ReadReceiptKeys returns the keys that the mark of the drop folder at path
+// names. It is for whoever has nothing else to check receipts with: the error is
+// an [*UntrustedKeysError] where others than root and this user could have
+// written the mark, or where owners and rights are not those of the server.
+func ReadReceiptKeys(path string) (keys []string, err error) {
+	vaultd, err := openVaultdDir(path)
+	if vaultd == nil {
+		return nil, err
+	}
+	defer vaultd.Close() // read-only
+	m, err := readMark(vaultd)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(m.ReceiptKeys) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the mark of %q: %w", path, err)
+	}
+	dir, err := vaultd.Stat()
+	if err != nil {
+		return nil, err
+	}
+	file, err := vaultd.Root().Lstat(markFile)
+	if err != nil {
+		return nil, err
+	}
+	network, err := vaultd.NetworkFileSystem()
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range []fs.FileInfo{dir, file} {
+		if owner := sysStat(info).Uid; owner != 0 && int(owner) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+			return nil, &UntrustedKeysError{fmt.Sprintf("%s/%s was written by user %s, or others may write it (%04o)", vaultdDir, markFile, userName(owner), info.Mode().Perm())}
+		}
+	}
+	if slices.Contains(withoutOwners, network) {
+		return nil, &UntrustedKeysError{fmt.Sprintf("%s/%s is on a share of type %s, which does not say who wrote it", vaultdDir, markFile, network)}
+	}
+	return m.ReceiptKeys[:min(len(m.ReceiptKeys), mostReceiptKeys)], nil
+}
+
+// withoutOwners are the network file systems whose owners and rights are those
+// that the mount gives to everything.
+var withoutOwners = []string{"cifs", "smb", "fuse", "9p", "ncp", "vboxsf", "vmhgfs"}
+
+// mostReceiptKeys bounds the mark: each rebuild adds one key, the newest first.
+const mostReceiptKeys = 32
 
 // ReadMark reads the mark of the drop folder at path. It takes no lock and changes nothing. ok is false where the folder is
 // there without a mark. The error wraps [ErrUnavailable] where there is no folder.
@@ -65,7 +124,7 @@ func TakeOverFolder(path string, m OwnershipMark) error {
 	case err != nil:
 		return fmt.Errorf("read the mark of %q: %w", path, err)
 	}
-	if err := compareMarks(path, found, m); err != nil || found == m {
+	if err := compareMarks(path, found, m); err != nil || found.equal(m) {
 		return err
 	}
 	// A crash here leaves the old mark or the new one. The same call finishes the work: both pass the comparison.
@@ -139,7 +198,7 @@ func (f *Folder) checkOrWriteMark() error {
 	case err != nil:
 		return err
 	default:
-		if err := compareMarks(f.cfg.Path, found, ours); err != nil || found == ours {
+		if err := compareMarks(f.cfg.Path, found, ours); err != nil || found.equal(ours) {
 			return err
 		}
 	}
@@ -148,7 +207,7 @@ func (f *Folder) checkOrWriteMark() error {
 }
 
 func (f *Folder) ourMark() OwnershipMark {
-	return OwnershipMark{f.cfg.LedgerID, f.cfg.Environment, f.cfg.Epoch}
+	return OwnershipMark{f.cfg.LedgerID, f.cfg.Environment, f.cfg.Epoch, f.cfg.ReceiptKeys}
 }
 
 // compareMarks returns a [*ForeignError] when a drop folder with the mark found is not ours.

@@ -146,7 +146,7 @@ func (h *Handle) openFolder() (*drop.Folder, error) {
 	// After a crash here the mark is the former one, the new one, or missing. The next start writes a missing one, because the marker
 	// does not exist yet.
 	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group, AcceptsMountModes: h.Settings.AcceptsMountModes, TakesFiles: h.Settings.TakesFiles(), Keeps: h.Settings.keeps(),
-		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, HasWorkedHere: known, Hook: h.shared.FileFault})
+		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, ReceiptKeys: m.ReceiptKeys, HasWorkedHere: known, Hook: h.shared.FileFault})
 	h.shared.Takeover.NoteForeignMark(err)
 	if err != nil {
 		return nil, err

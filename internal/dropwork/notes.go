@@ -39,7 +39,7 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 	for _, d := range differs {
 		receipt.Differs = append(receipt.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
 	}
-	return []drop.NoteFile{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.ReceiptNote(m.receiptText(e, receipt))}, nil
+	return []drop.NoteFile{{Name: "_RECEIPT.json", Data: proof.Sign(receipt.Encode(), m.shared.Ledger)}, drop.ReceiptNote(m.receiptText(e, receipt))}, nil
 }
 
 // deliveryNotes are the delivery note and its text for people, for a folder whose document was delivered.
@@ -52,7 +52,7 @@ func (m *Mover) deliveryNotes(e ledger.Entry, doc ledger.Document, differs []dro
 	for _, d := range differs {
 		note.Differs = append(note.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
 	}
-	return addValidation(e, drop.NoteFile{Name: "_DELIVERED.json", Data: note.Encode()}, drop.DeliveryNote(m.deliveryText(e, note))), nil
+	return addValidation(e, drop.NoteFile{Name: "_DELIVERED.json", Data: proof.Sign(note.Encode(), m.shared.Ledger)}, drop.DeliveryNote(m.deliveryText(e, note))), nil
 }
 
 // addValidation adds that no file of a check belongs to a folder of the business network, unless one was put there for its present end. In other drops

@@ -43,7 +43,7 @@ func NewTakeover(stateDir string, l interface{ Info() ledger.Info }, log *slog.L
 // Mark is what our drop folders bear.
 func (t *Takeover) Mark() drop.OwnershipMark {
 	info := t.ledger.Info()
-	return drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
+	return drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1), ReceiptKeys: info.ReceiptKeys}
 }
 
 // metEpoch returns the latest epoch that was met; zero: none.

@@ -31,6 +31,7 @@ const (
 	LooksCutOff                            // archived or delivered with a file that looks cut off, and not reviewed
 	RejectedLate                           // delivered, and the network rejected it after that
 	ContentDiffers                         // archived, and the last download that was compared is not what was sent
+	ByReceiptAlone                         // an unsigned receipt calls it archived, and the archive does not, see [Entry.RestsOnReceipt]
 
 	endOfAttention // behind the last class; not stored
 )
@@ -70,6 +71,8 @@ func (e Entry) Attention() Attention {
 		return ContentDiffers
 	case e.IsArchivedTwice() && !e.Resolved:
 		return ArchivedTwice
+	case e.RestsOnReceipt():
+		return ByReceiptAlone
 	case e.State == Quarantined:
 		return InQuarantine
 	case e.State == Delivered && e.Recipient == RecipientRejected && !e.Resolved:

@@ -67,6 +67,11 @@ type Info struct {
 	Created     time.Time
 	Epoch       uint64    // 1 when it is made; raised where it takes over from a server that may still live
 	Others      []Address // of the other services, each fixed at its first use
+
+	// ReceiptKeys are the public keys with which receipts are checked, as
+	// proof.Sign writes them. The first is of the key that signs; the others are
+	// those of lost ledgers that this one was rebuilt from.
+	ReceiptKeys []string
 }
 
 // Address is where a service is.

@@ -141,7 +141,8 @@ type Reconciled struct{}
 func (Reconciled) JournalName() string { return "reconciled" }
 
 func (Reconciled) apply(e *Entry, _ archive.Instant) error {
-	if !e.NeedsReconcile {
+	// What rests on a receipt alone is archived by the service's word, or goes into quarantine first.
+	if !e.NeedsReconcile || e.RestsOnReceipt() && e.State.IsOpen() {
 		return ErrIllegal
 	}
 	// From this commit on the usual steps go on. A crash before it repeats the questions, which change nothing at the service.
@@ -181,6 +182,17 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
+// CauseByReceiptAlone is the code of the cause of an entry that a receipt
+// without a signature of this ledger opened. The receipt tells what the folder
+// holds; that it is archived, the archive has not said.
+const CauseByReceiptAlone = "by-receipt-alone"
+
+// RestsOnReceipt reports whether a receipt alone says that the document is
+// archived. It ends with the archive's own answer, or with a person's decision.
+func (e Entry) RestsOnReceipt() bool {
+	return (e.State.IsOpen() || e.State == Quarantined) && e.Cause.Code == CauseByReceiptAlone
+}
+
 // Recovered opens an entry from evidence where the ledger is lost: a receipt, the archive's index
 // or its list, or a folder that was returned. The entry needs to be reconciled.
 type Recovered struct {
@@ -190,8 +202,8 @@ type Recovered struct {
 	Folder         string
 	Owner          uint32
 	Node           Node
-	State          State                // Archived, Delivered, Uploaded or Rejected
-	Source         Source               // Kept or Gone; Gone; Returned
+	State          State                // Archived, Delivered, Uploaded, Rejected; by an unsigned receipt Packaged or Quarantined
+	Source         Source               // Kept or Gone; Gone; Returned; Kept
 	Dest           string               // where the source lies
 	ID             archive.ID           // zero where nothing tells it
 	FirstID        archive.ID           // of its first generation; zero: ID is the first
@@ -262,12 +274,16 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 func (ev Recovered) isComplete() bool {
 	kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
 	switch {
-	case ev.Generation > 0 && (ev.State != Delivered || ev.FirstID.IsZero() || ev.FirstID.Generation(int(ev.Generation)) != ev.ID):
+	case ev.Generation > 0 && (ev.State != Delivered && ev.State != Quarantined || ev.FirstID.IsZero() || ev.FirstID.Generation(int(ev.Generation)) != ev.ID):
 		return false
 	case !ev.Content.IsZero() && (ev.ID.IsZero() || ev.Package.IsZero()):
 		return false
 	case ev.InDoubt && (ev.State != Rejected || ev.Route.IsAsked()):
 		return false
+	case ev.State == Packaged: // by a receipt alone: what it says of the archive does not count
+		return ev.Route.IsAsked() && kept && ev.Cause.Code == CauseByReceiptAlone && ev.Remote == "" && !ev.Content.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
+	case ev.State == Quarantined: // by a delivery note alone
+		return !ev.Route.IsAsked() && kept && ev.Cause.Code == CauseDeliveryUnknown && ev.Remote == "" && !ev.Content.IsZero() && ev.UploadedAt.IsZero()
 	case ev.State == Delivered:
 		return !ev.Route.IsAsked() && (kept || gone) && ev.Remote != "" && !ev.Content.IsZero() && !ev.UploadedAt.IsZero()
 	case ev.State == Archived:

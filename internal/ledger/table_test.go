@@ -175,6 +175,10 @@ var (
 	recoveredGone      = Recovered{State: Archived, Source: Gone, Remote: "b", SuccessRecord: []byte("{}"), ArchivedAt: epoch}
 	recoveredDelivered = Recovered{Route: PDF, State: Delivered, Source: Kept, Dest: "_delivered/x", ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2},
 		Package: zip(3), Remote: "b", UploadedAt: epoch}
+	recoveredAlone = Recovered{State: Packaged, Source: Kept, Dest: "_archived/x", ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2},
+		Package: zip(3), Cause: Cause{Code: CauseByReceiptAlone}}
+	recoveredDeliveredAlone = Recovered{Route: PDF, State: Quarantined, Source: Kept, Dest: "_delivered/x", ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2},
+		Package: zip(3), Cause: Cause{Code: CauseDeliveryUnknown}}
 	recoveredSent     = Recovered{State: Uploaded, Source: Gone, Remote: "b", ID: archive.ID{1}}
 	recoveredReturned = Recovered{State: Rejected, Source: Returned, Dest: "_rejected/x"}
 )
@@ -352,6 +356,11 @@ var stateTable = []row{
 	{"recovered as delivered", recoveredDelivered, "         de -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered as delivered to the vault", Recovered{State: Delivered, Source: Kept, Dest: "_delivered/x", ID: archive.ID{1}, Content: archive.Digest{1}, Package: zip(3),
 		Remote: "b", UploadedAt: epoch}, "- - - - - - - - - - - - -", nil},
+	{"recovered from an unsigned receipt", recoveredAlone, "     pa -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered from an unsigned note", recoveredDeliveredAlone, "qu -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered from an unsigned receipt, with its number", Recovered{State: Packaged, Source: Kept, Dest: "_archived/x", ID: archive.ID{1}, Content: archive.Digest{1}, Package: zip(3),
+		Remote: "b", Cause: Cause{Code: CauseByReceiptAlone}}, "- - - - - - - - - - - - -", nil},
+	{"reconciled, by a receipt alone", Reconciled{}, "                       -  -  -  -  -  -  -  -  =  =  =  =  = ", func(e *Entry) { unreconciled(e); e.Cause.Code = CauseByReceiptAlone }},
 	{"recovered without a word", Recovered{State: Archived, Source: Gone, Remote: "b", ArchivedAt: epoch}, "- - - - - - - - - - - - -", nil},
 	{"recovered on its way", recoveredSent, "            up -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered on its way, of nobody", Recovered{State: Uploaded, Source: Gone, Remote: "b"}, "- - - - - - - - - - - - -", nil},

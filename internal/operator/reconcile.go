@@ -57,7 +57,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	// It commits what it learns about each entry by itself. After a crash here the ledger knows a part, and the next comparison learns the rest.
 	out.Report, err = recovery.Reconcile(ctx, recovery.Config{
 		Book: c.Ledger, Committer: c.Ledger, Service: c.Archive, Drops: c.Drops, Grace: c.Grace, Now: c.Now,
-		Environment: c.Ledger.Info().Environment, Doubt: doubt, Adopt: is && doubt != nil, Accept: c.acceptIndex(p),
+		Environment: c.Ledger.Info().Environment, ReceiptKeys: c.Ledger.Info().ReceiptKeys, Doubt: doubt, Adopt: is && doubt != nil, Accept: c.acceptIndex(p),
 	})
 	if err != nil {
 		return out, fmt.Errorf("compare with the archive: %w", err)

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -35,7 +36,7 @@ func (p *comparison) readDelivered(ctx context.Context, d Drop) error {
 			f, err = p.readDeliveredFolder(ctx, d, l)
 		}
 		switch {
-		case err == nil && f.event.Generation > 0:
+		case err == nil && !f.key.IsZero() && (f.event.Generation > 0 || f.isUnsigned()):
 			later = append(later, f)
 		case err == nil && !f.key.IsZero():
 			err = p.openDelivered(ctx, d, f)
@@ -47,12 +48,14 @@ func (p *comparison) readDelivered(ctx context.Context, d Drop) error {
 	if len(later) == 0 {
 		return nil
 	}
-	// The first generation of each document comes first: its entry has the identity of its folder. A crash here leaves later generations
-	// without entries, and the next comparison reads their notes again.
+	// The first generation of each document comes first: its entry has the identity of its folder. What has no signature comes last, so that a
+	// forged note takes nobody's identity. A crash here leaves the others without entries, and the next comparison reads their notes again.
 	if err := p.commitChanges(ctx); err != nil {
 		return err
 	}
-	slices.SortStableFunc(later, func(a, b foundDelivery) int { return int(a.event.Generation) - int(b.event.Generation) })
+	slices.SortStableFunc(later, func(a, b foundDelivery) int {
+		return cmp.Or(cmp.Compare(a.event.State, b.event.State), cmp.Compare(a.event.Generation, b.event.Generation)) // delivered before quarantined
+	})
 	for _, f := range later {
 		if err := errors.Join(p.openDelivered(ctx, d, f), p.commitChanges(ctx)); err != nil {
 			return fmt.Errorf("look through the delivered folders of drop %s: %w", d.Name, err)
@@ -69,9 +72,13 @@ type foundDelivery struct {
 	doc   ledger.Document
 }
 
+// isUnsigned reports whether the note has no signature of this ledger. Then it
+// says what the folder holds, and a person decides whether that was delivered.
+func (f foundDelivery) isUnsigned() bool { return f.event.State == ledger.Quarantined }
+
 // readDeliveredFolder reads one delivered folder and its note.
 func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.PlacedFolder) (f foundDelivery, err error) {
-	key, ev, doc, err := d.readDelivery(ctx, l, p.Environment)
+	key, ev, doc, err := p.readDelivery(ctx, d, l)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return f, ctx.Err() // somebody took the folder away in the meantime
@@ -86,10 +93,10 @@ func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.Pla
 		return f, err
 	}
 	if known {
-		if e.NeedsReconcile {
+		if _, ours := e.GenerationOf(ev.ID); e.NeedsReconcile && p.keptAt[key] == "" && (ours || e.ID.IsZero()) {
 			p.keptAt[key] = l.Path
 		}
-		if e.IsUnidentified() && !d.hasClaimedFolder(key) {
+		if ev.State == ledger.Delivered && e.IsUnidentified() && !d.hasClaimedFolder(key) {
 			err = p.identifyDelivered(ctx, e, ev, doc)
 		}
 		return f, errors.Join(err, ctx.Err())
@@ -101,10 +108,15 @@ func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.Pla
 func (p *comparison) openDelivered(ctx context.Context, d Drop, f foundDelivery) error {
 	ev, l := f.event, f.at
 	var first *ledger.Entry
-	by, taken, err := p.Book.FindByRemote(ev.Remote)
+	var by archive.Key
+	var taken bool
+	var err error
+	if !f.isUnsigned() {
+		by, taken, err = p.Book.FindByRemote(ev.Remote)
+	}
 	if err == nil && !taken {
 		by, taken, err = p.Book.FindByID(ev.ID)
-		if err == nil && taken {
+		if err == nil && taken && !f.isUnsigned() {
 			// What was rejected before may have been dropped again, and delivered then: the note is the later word.
 			var admitted bool
 			if first, admitted, err = p.findPredecessor(ctx, sealedAs(ev), d.Route, d.Vault); admitted {
@@ -122,19 +134,23 @@ func (p *comparison) openDelivered(ctx context.Context, d Drop, f foundDelivery)
 	if err != nil {
 		return err
 	}
-	if taken {
+	if taken || f.isUnsigned() && d.hasClaimedFolder(f.key) {
 		// One slot has one entry. A copied folder or a forged note must not get a second one.
 		p.report.Folders.Unbelieved.add(Finding{Key: by, Remote: ev.Remote, Text: d.Name + "/" + l.Path + ": what its delivery note names belongs to another entry"})
 		return ctx.Err()
 	}
-	p.report.Folders.Receipts.add(Finding{Key: f.key, Remote: ev.Remote, Text: d.Name + "/" + l.Path})
+	found := &p.report.Folders.Receipts
+	if f.isUnsigned() {
+		found = &p.report.Folders.Alone
+	}
+	found.add(Finding{Key: f.key, Remote: ev.Remote, Text: d.Name + "/" + l.Path})
 	// Entry and document are one change. After a crash before its commit the next comparison reads the note again, which bears the key.
 	return p.addIdentified(ctx, ledger.Change{Key: f.key, Document: &f.doc, Events: []ledger.Event{ev}}, first)
 }
 
 // readDelivery reads the delivery note in a delivered folder, and returns the event that opens an entry for the folder. A note that cannot be
 // believed is a *badReceiptError.
-func (d Drop) readDelivery(ctx context.Context, l drop.PlacedFolder, environment string) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
+func (p *comparison) readDelivery(ctx context.Context, d Drop, l drop.PlacedFolder) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if mount, is := errors.AsType[*durable.MountError](err); is {
 		return key, ev, doc, newBadReceipt("%v", mount)
@@ -143,15 +159,16 @@ func (d Drop) readDelivery(ctx context.Context, l drop.PlacedFolder, environment
 		return key, ev, doc, err
 	}
 	defer dir.Close() // read-only
-	if key, ev, doc, err = d.readDeliveryIn(ctx, dir, environment); err != nil {
+	if key, ev, doc, err = d.readDeliveryIn(ctx, dir, p.Environment, p.ReceiptKeys); err != nil {
 		return key, ev, doc, err
 	}
 	ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node, ev.Dest = d.Vault, d.Name, path.Base(l.Path), l.Owner, ledger.Node(l.Inode), l.Path
 	return key, ev, doc, nil
 }
 
-// readDeliveryIn reads the delivery note in a folder, and compares the files beside it with the note.
-func (d Drop) readDeliveryIn(ctx context.Context, dir *durable.Dir, environment string) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
+// readDeliveryIn reads the delivery note in a folder, and compares the files beside it with the note. What no key signed was perhaps not
+// delivered.
+func (d Drop) readDeliveryIn(ctx context.Context, dir *durable.Dir, environment string, keys []string) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
 	text, err := readNote(dir, deliveryName)
 	if err != nil {
 		return key, ev, doc, err
@@ -165,6 +182,14 @@ func (d Drop) readDeliveryIn(ctx context.Context, dir *durable.Dir, environment 
 	}
 	if key, ev, doc, err = parseDelivery(note); err != nil {
 		return key, ev, doc, newBadReceipt("its delivery note lacks something, or is not as vaultd wrote it")
+	}
+	unsigned, err := explainUnsigned(text, keys, note.Encode())
+	if err != nil {
+		return key, ev, doc, newBadReceipt("its delivery note %v", err)
+	}
+	if unsigned != "" {
+		ev.State, ev.Remote, ev.UploadedAt, ev.RegisteredAt, ev.PossibleDouble = ledger.Quarantined, "", time.Time{}, time.Time{}, false
+		ev.Cause = ledger.DeliveryUnknown(ev.Route, "that it was delivered says the note in its folder alone, which "+unsigned)
 	}
 	// The note alone is not believed: the files must give the digests that it lists.
 	if d.Route == ledger.Network {

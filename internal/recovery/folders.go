@@ -26,17 +26,8 @@ func (p *comparison) readFolders(ctx context.Context) error {
 		if err := p.readDelivered(ctx, d); err != nil {
 			return err
 		}
-		for l, err := range d.Folder.PlacedFolders(drop.Archived) {
-			if errors.Is(err, drop.ErrUnexpectedItem) {
-				p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
-				continue
-			}
-			if err == nil {
-				err = p.readArchivedFolder(ctx, d, l)
-			}
-			if err != nil {
-				return fmt.Errorf("look through the archived folders of drop %s: %w", d.Name, err)
-			}
+		if err := p.readArchived(ctx, d); err != nil {
+			return fmt.Errorf("look through the archived folders of drop %s: %w", d.Name, err)
 		}
 		// The archived folders came first: a receipt may already have opened the entry of a claimed folder.
 		if err := p.openClaimedFolders(ctx, d); err != nil {
@@ -49,6 +40,35 @@ func (p *comparison) readFolders(ctx context.Context) error {
 		}
 	}
 	return p.commitChanges(ctx)
+}
+
+// readArchived reads the archived folders of a drop. Those whose receipt is
+// signed, and whose files are those that it lists, come first: a copy of the
+// receipt in another folder, or a forged one, takes neither their number nor
+// their identity. The rest is read in a second pass.
+func (p *comparison) readArchived(ctx context.Context, d Drop) error {
+	p.later = map[drop.Inode]bool{}
+	for p.first = true; ; p.first = false {
+		for l, err := range d.Folder.PlacedFolders(drop.Archived) {
+			if errors.Is(err, drop.ErrUnexpectedItem) {
+				if p.first {
+					p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
+				}
+				continue
+			}
+			if err == nil && (p.first || p.later[l.Inode]) {
+				err = p.readArchivedFolder(ctx, d, l)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		// The second pass finds in the ledger what the first one opened. A crash
+		// here leaves the rest for the next comparison.
+		if err := p.commitChanges(ctx); err != nil || !p.first || len(p.later) == 0 {
+			return err
+		}
+	}
 }
 
 // openClaimedFolders opens an entry for every claimed folder that has none. It is in doubt, because it may have been sent.
@@ -89,12 +109,12 @@ func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
 	return nil
 }
 
-// readArchivedFolder reads one archived folder and its receipt.
+// readArchivedFolder reads one archived folder and its receipt, in the pass whose turn it is.
 func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ev, err := d.readEvidence(ctx, l, p.Environment)
+	ev, isForNow, err := p.readEvidence(ctx, d, l)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// Somebody took the folder away in the meantime.
@@ -103,6 +123,8 @@ func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.Plac
 		return err
 	case err != nil:
 		p.report.Folders.Unbelieved.add(Finding{Text: d.Name + "/" + l.Path + ": " + err.Error()})
+		return nil
+	case !isForNow:
 		return nil
 	}
 	if ev.differs != "" {
@@ -117,6 +139,22 @@ func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.Plac
 	case !e.NeedsReconcile:
 		return nil
 	}
+	return p.placeArchivedFolder(ctx, d, l, ev, e)
+}
+
+// placeArchivedFolder notes that the folder of an entry in doubt was kept, by its receipt.
+func (p *comparison) placeArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence, e ledger.Entry) error {
+	place := d.Name + "/" + l.Path
+	_, ours := e.GenerationOf(ev.sealed.ID)
+	at := cmp.Or(p.keptAt[e.Key], e.Dest)
+	switch {
+	case !e.ID.IsZero() && !ours:
+		p.report.Folders.Unbelieved.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Text: place + ": its receipt bears the key of another document's entry"})
+		return nil
+	case e.Drop == d.Name && at != "" && at != l.Path && e.Source != ledger.Claimed && (ev.unsigned != "" || ev.differs != "" || p.keptAt[e.Key] != ""):
+		p.report.Folders.Unbelieved.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Text: place + ": its receipt is a copy of the one in " + at})
+		return nil
+	}
 	p.keptAt[e.Key] = l.Path
 	if e.State != ledger.Discovered || d.hasClaimedFolder(e.Key) {
 		return nil
@@ -125,7 +163,7 @@ func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.Plac
 	if _, taken, err := p.Book.FindByID(ev.sealed.ID); err != nil || taken {
 		return err
 	}
-	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path})
+	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: place})
 	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &ev.doc, Events: []ledger.Event{ev.sealed}})
 }
 
@@ -139,12 +177,16 @@ func (p *comparison) openArchivedFolder(ctx context.Context, d Drop, l drop.Plac
 	if err != nil {
 		return err
 	}
-	if taken {
+	if taken || ev.unsigned != "" && d.hasClaimedFolder(ev.key) {
 		// One registration has one entry. A copied folder or a forged receipt must not get a second one.
 		p.report.Folders.Unbelieved.add(Finding{Key: by, Remote: ev.receipt.BumID, Text: d.Name + "/" + l.Path + ": what its receipt names belongs to another entry"})
 		return nil
 	}
-	p.report.Folders.Receipts.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path})
+	found := &p.report.Folders.Receipts
+	if ev.unsigned != "" {
+		found = &p.report.Folders.Alone
+	}
+	found.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path})
 	return p.addChange(ctx, ledger.Change{Key: ev.key, Document: &ev.doc, Events: []ledger.Event{ev.recoveredEvent(d, l)}})
 }
 

@@ -200,7 +200,7 @@ func (d Drop) asSentOnce() Drop {
 // identifyTaken is identifyContent for the folder of an entry. Where its delivery note lies in it, because vaultd died before it moved the folder, that
 // tells what was delivered.
 func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, key archive.Key, environment string) (ledger.Sealed, ledger.Document, error) {
-	noted, note, doc, err := d.readDeliveryIn(ctx, dir, environment)
+	noted, note, doc, err := d.readDeliveryIn(ctx, dir, environment, nil)
 	switch {
 	case err == nil && noted == key && note.Generation == 0:
 		return sealedAs(note), doc, nil

@@ -52,7 +52,7 @@ func (s *shed) noteDelivery(dir string, key archive.Key, is ledger.Sealed) {
 		Files: []archive.File{{Path: "scan.pdf", Size: is.Package.Size, SHA256: is.Package.SHA256}}}, nil)
 	kit.Must(s.t, err)
 	s.write(dir, "_DELIVERED.txt", "DELIVERED")
-	s.write(dir, deliveryName, string(note.Encode()))
+	s.write(dir, deliveryName, string(proof.Sign(note.Encode(), s.book)))
 }
 
 // taken lets a PDF be taken, and then happen to its entry what evs say.

@@ -62,7 +62,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 			other := archive.Receipt{Remote: "R7", ID: archive.ID{15: 7}, Status: archive.Successful, Updated: now, Record: []byte("a")}
 			service := partial{spoken{date: now.Add(2 * day), list: make([]archive.Receipt, 0), single: map[archive.RemoteID]archive.Receipt{"R7": other},
 				index: []archive.IndexRecord{{Remote: "R7", ArchivedAt: now, Raw: []byte("a")}}}, row.found}
-			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: day, Environment: "test",
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: day, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 				Now: func() archive.Instant { return archive.Instant{Wall: now.Add(2 * day)} }, Doubt: &Doubt{Since: now, Told: now}, Adopt: true, Accept: row.accept})
 			kit.Must(t, err)
 			v := r.Vaults[0]

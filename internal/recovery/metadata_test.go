@@ -132,7 +132,7 @@ func TestReconcile_I4_MetadataThatIsNotHere(t *testing.T) {
 			if row.erased {
 				c = erased{s.book}
 			}
-			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: c, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: c, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 				Now: func() archive.Instant { return archive.Instant{Wall: now} }})
 			kit.Must(t, err)
 			if v := r.Vaults[0]; v.Differing.Count != row.differ || v.Compared != row.compared || v.NotCompared != row.notCompare {

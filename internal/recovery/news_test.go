@@ -37,7 +37,7 @@ func ticketAt(r archive.RemoteID, at time.Time) ledger.TicketReceived {
 // whole compares without a doubt.
 func (s *shed) whole(service spoken, at time.Time) Report {
 	s.t.Helper()
-	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
+	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 		Now: func() archive.Instant { return archive.Instant{Wall: at} }})
 	kit.Must(s.t, err)
 	return r

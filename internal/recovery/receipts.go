@@ -1,15 +1,18 @@
 package recovery
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
@@ -30,7 +33,9 @@ type evidence struct {
 	doc     ledger.Document
 	receipt proof.Receipt
 	at      struct{ seen, registered, uploaded, archived time.Time }
-	differs string // how the files beside the receipt are not what it lists, in words; empty: they are
+
+	unsigned string // why no signature of this ledger bears the receipt, in words; empty: one does
+	differs  string // how the files beside the receipt are not what it lists, in words; empty: they are
 }
 
 // badReceiptError says that a receipt cannot be believed.
@@ -41,22 +46,33 @@ func (e *badReceiptError) Error() string { return e.what }
 func newBadReceipt(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(format, a...)} }
 
 // readEvidence reads the receipt of an archived folder, and compares the files beside it with what the receipt lists. A receipt
-// that cannot be believed is a *badReceiptError; any other error is of the file system.
-func (d Drop) readEvidence(ctx context.Context, l drop.PlacedFolder, environment string) (ev evidence, err error) {
+// that cannot be believed is a *badReceiptError; any other error is of the file system. isForNow is false where the folder is
+// one of the second pass.
+func (p *comparison) readEvidence(ctx context.Context, d Drop, l drop.PlacedFolder) (ev evidence, isForNow bool, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	// Something is mounted over the folder: what lies there is not what was archived.
 	if mount, is := errors.AsType[*durable.MountError](err); is {
-		return ev, newBadReceipt("%v", mount)
+		return ev, false, newBadReceipt("%v", mount)
 	}
 	if err != nil {
-		return ev, err
+		return ev, false, err
 	}
 	defer dir.Close() // read-only
-	return d.readEvidenceIn(ctx, dir, environment)
+	if ev, err = readReceipt(dir, p.Environment, p.ReceiptKeys); err != nil {
+		return ev, false, err
+	}
+	if ev.unsigned == "" || !p.first {
+		err = d.compareFiles(ctx, dir, &ev)
+	}
+	if p.first && err == nil && (ev.unsigned != "" || ev.differs != "") {
+		p.later[l.Inode] = true
+		return ev, false, nil
+	}
+	return ev, err == nil, err
 }
 
-// readEvidenceIn is [Drop.readEvidence] for a folder that is open.
-func (d Drop) readEvidenceIn(ctx context.Context, dir *durable.Dir, environment string) (ev evidence, err error) {
+// readReceipt reads the receipt in a folder, and looks who signed it.
+func readReceipt(dir *durable.Dir, environment string, keys []string) (ev evidence, err error) {
 	text, err := readNote(dir, receiptName)
 	if err != nil {
 		return ev, err
@@ -64,24 +80,50 @@ func (d Drop) readEvidenceIn(ctx context.Context, dir *durable.Dir, environment 
 	if ev, err = parseReceipt(text, environment); err != nil {
 		return ev, err
 	}
+	if ev.unsigned, err = explainUnsigned(text, keys, ev.receipt.Encode()); err != nil {
+		return ev, newBadReceipt("its receipt %v", err)
+	}
+	return ev, nil
+}
+
+// explainUnsigned says why no signature of this ledger bears a note; empty: one
+// does. An unsigned note must have the form in which vaultd wrote it: in another
+// one, two readers could read different things.
+func explainUnsigned(text []byte, keys []string, asWritten []byte) (why string, err error) {
+	_, err = proof.CheckSignature(text, keys)
+	switch {
+	case err == nil:
+		return "", nil
+	case !errors.Is(err, proof.ErrUnsigned):
+		return err.Error(), nil
+	}
+	var have, want bytes.Buffer
+	if bad := errors.Join(json.Compact(&have, text), json.Compact(&want, asWritten)); bad != nil || !bytes.Equal(have.Bytes(), want.Bytes()) {
+		return "", errors.New("is not as vaultd wrote it, and has no signature")
+	}
+	return err.Error(), nil
+}
+
+// compareFiles compares the files beside a receipt with what it lists.
+func (d Drop) compareFiles(ctx context.Context, dir *durable.Dir, ev *evidence) error {
 	if ev.receipt.Vault != d.Vault {
-		return ev, newBadReceipt("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
+		return newBadReceipt("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
 	}
 	// The receipt alone is not believed: the files must give the digests that it lists.
 	s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
 	if mount, is := errors.AsType[*durable.MountError](err); is {
 		ev.differs = mount.Error()
-		return ev, nil
+		return nil
 	}
 	if _, refused := errors.AsType[*packager.Refusal](err); refused || errors.Is(err, packager.ErrChanged) || errors.Is(err, fs.ErrPermission) {
 		ev.differs = "it would not be taken as it lies there now"
-		return ev, nil
+		return nil
 	}
 	if err != nil {
-		return ev, err
+		return err
 	}
 	ev.useFolder(s)
-	return ev, nil
+	return nil
 }
 
 // CheckInterruptedDisposal returns the event that quarantines a claimed folder without an entry that holds its own receipt and
@@ -100,7 +142,11 @@ func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, env
 		return nil, err
 	}
 	defer dir.Close() // read-only
-	ev, err := d.readEvidenceIn(ctx, dir, environment)
+	// Whoever wrote the receipt: nothing of the folder is sent, and a person looks.
+	ev, err := readReceipt(dir, environment, nil)
+	if err == nil {
+		err = d.compareFiles(ctx, dir, &ev)
+	}
 	switch {
 	case isBadReceipt(err):
 		return nil, nil
@@ -159,6 +205,9 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	case errors.Join(errs[:]...) != nil || len(r.Files) == 0 || r.ZIP.Size <= 0 || r.Record == "":
 		return ev, newBadReceipt("its receipt lacks something, or is not as vaultd wrote it")
 	}
+	if what := contradictRecord(r, ev.at.archived); what != "" {
+		return ev, newBadReceipt("its receipt contradicts itself: %s", what)
+	}
 	for to, s := range map[*time.Time]string{&ev.at.seen: r.Seen, &ev.at.registered: r.Registered, &ev.at.uploaded: r.Uploaded} {
 		*to, _ = time.Parse(time.RFC3339Nano, s) // the time of a step may be missing
 	}
@@ -171,9 +220,55 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	return ev, nil
 }
 
-// recoveredEvent makes the event that opens an entry for the folder.
+// contradictRecord compares the archive's answer in a receipt with the receipt's
+// own fields, and returns in words what does not fit; empty: all does. A field
+// that the answer leaves out, or an answer that was too long to be kept whole,
+// says nothing.
+func contradictRecord(r proof.Receipt, archived time.Time) string {
+	f, err := apicall.ReadFields([]byte(r.Record), "bumId", "bumid", "clientUUID", "documentId", "status", "lastUpdated")
+	if errors.Is(err, apicall.ErrTwice) {
+		return "the archive's answer in it gives a field twice"
+	}
+	if err != nil {
+		return ""
+	}
+	status, clientUUID := f.Text("status"), ""
+	if id, err := archive.ParseID(f.Text("clientUUID")); err == nil {
+		clientUUID = id.String()
+	}
+	for _, x := range []struct{ what, answer, receipt string }{
+		{"bumId", cmp.Or(f.Text("bumId"), f.Text("bumid")), string(r.BumID)}, {"clientUUID", clientUUID, r.ClientUUID}, {"documentId", f.Text("documentId"), r.DocumentID},
+	} {
+		if x.answer != "" && x.answer != x.receipt {
+			return fmt.Sprintf("the archive's answer in it is about %s %.100q, the receipt about %.100q", x.what, x.answer, x.receipt)
+		}
+	}
+	switch updated := f.Time("lastUpdated"); {
+	case status != "" && status != archivedWord:
+		return fmt.Sprintf("the archive's answer in it says %.100q", status)
+	case status != "" && !updated.IsZero() && !updated.Equal(archived):
+		return fmt.Sprintf("the archive's answer in it is of %s, the receipt of %s", updated.UTC().Format(time.RFC3339), r.Archived)
+	}
+	return ""
+}
+
+// archivedWord is the archive's word for a document that is archived.
+const archivedWord = "ArchivingSuccessful"
+
+// recoveredEvent makes the event that opens an entry for the folder. An unsigned
+// receipt tells what the folder holds and no more: whether that is archived, and
+// under which number, the archive says.
 func (ev evidence) recoveredEvent(d Drop, l drop.PlacedFolder) ledger.Recovered {
 	r := ev.receipt
+	if ev.unsigned != "" {
+		return ledger.Recovered{
+			Route: cmp.Or(d.Route, ledger.Vault), Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
+			State: ledger.Packaged, Source: ledger.Kept, Dest: l.Path, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
+			Package: ev.sealed.Package, Seal: ev.sealed.Seal, Number: ev.sealed.Number, StrangeDate: ev.sealed.StrangeDate, LooksCutOff: ev.sealed.LooksCutOff,
+			Cause: ledger.Cause{Code: ledger.CauseByReceiptAlone, Text: fmt.Sprintf(
+				"BY RECEIPT ALONE. That it is archived says the receipt in its folder alone, which %s. The archive has not confirmed it.", ev.unsigned)},
+		}
+	}
 	return ledger.Recovered{
 		Route: cmp.Or(d.Route, ledger.Vault), Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Archived, Source: ledger.Kept, Dest: l.Path, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,

@@ -24,7 +24,8 @@ type Config struct {
 	Grace     time.Duration // after it no upload can be running any more (unclear_grace)
 	Now       func() archive.Instant
 
-	Environment string // of the ledger: receipts of another environment prove nothing here
+	Environment string   // of the ledger: receipts of another environment prove nothing here
+	ReceiptKeys []string // of the ledger: what a receipt says counts where it is signed with one of them
 
 	// Doubt is the time that the ledger cannot know about. Nil: the ledger was complete all the time. Then the comparison
 	// only tells entries of content that the archive has and that they do not count.
@@ -48,6 +49,10 @@ type comparison struct {
 	Config
 	report Report
 	vaults map[archive.VaultID]*vaultFacts
+
+	// Which archived folders are being read, see readArchived.
+	first bool                // those that are believed by their receipts
+	later map[drop.Inode]bool // the others
 
 	// What is known of entries in doubt.
 	unpacked        map[archive.ID]archive.Key        // those that are not packed yet, by the identity they will get

@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,9 +105,7 @@ func (s *shed) archived(folder string, change func(dir string, r *proof.Receipt)
 	if change != nil {
 		change(dir, &r)
 	}
-	text, err := json.Marshal(r)
-	kit.Must(s.t, err)
-	kit.Must(s.t, os.WriteFile(filepath.Join(dir, receiptName), text, 0o660))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, receiptName), proof.Sign(r.Encode(), s.book), 0o660))
 	return key
 }
 
@@ -157,7 +154,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	kit.Must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", reasonName), []byte("\ufeffNOT ARCHIVED. Why.\r\n"), 0o660))
 	kit.Must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", "metadata.json"), []byte(`{"documentId": "D1", "documentDate": "31.10.2026"}`), 0o660))
 
-	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
+	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
 	r, err := Rebuild(t.Context(), c)
 	kit.Must(t, err)
 	entries := map[string]ledger.Entry{}
@@ -185,7 +182,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	if e, ok := entries["good"]; ok && (e.Key != good || e.Source != ledger.Kept || e.Dest != "_archived/2026-11/good" || !e.DisposeAt.IsZero() || !e.NeedsReconcile) {
 		t.Errorf("good: %+v", e)
 	}
-	again, err := Rebuild(t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Now: c.Now})
+	again, err := Rebuild(t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: c.ReceiptKeys, Now: c.Now})
 	kit.Must(t, err)
 	if again.Folders.Receipts.Count != 0 {
 		t.Errorf("done again: %+v", again.Folders.Receipts)

@@ -78,7 +78,7 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 				recs = row.change(recs)
 			}
 			book := &looks{EntryReader: s.book}
-			r, err := Reconcile(t.Context(), Config{Book: book, Committer: s.book, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
+			r, err := Reconcile(t.Context(), Config{Book: book, Committer: s.book, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 				Now: func() archive.Instant { return archive.Instant{Wall: now} }})
 			kit.Must(t, err)
 			v := r.Vaults[0]

@@ -46,7 +46,7 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 			service := spoken{date: row.told, index: indexed(end, "Z")[:0]}
 			compared := func(doubt *Doubt) VaultReport {
 				t.Helper()
-				r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: row.drops, Grace: day, Environment: "test",
+				r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: row.drops, Grace: day, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 					Now: func() archive.Instant { return archive.Instant{Wall: row.at} }, Doubt: doubt})
 				kit.Must(t, err)
 				return r.Vaults[0]
@@ -75,7 +75,7 @@ func TestReconcile_I32_RetentionEndsNothingThatIsShown(t *testing.T) {
 		"Incomplete": partial{spoken{}, 900},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: drops, Grace: time.Hour, Environment: "test",
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: drops, Grace: time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 				Now: func() archive.Instant { return archive.Instant{Wall: archived.AddDate(16, 0, 0)} }})
 			kit.Must(t, err)
 			if v := r.Vaults[0]; v.Ended != 0 || v.Missing.Count != 0 || e.State != ledger.Archived {

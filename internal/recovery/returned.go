@@ -138,6 +138,10 @@ func (p *comparison) quarantineIfOpen(e ledger.Entry) []ledger.Event {
 	if !e.State.IsOpen() {
 		return nil
 	}
+	if e.RestsOnReceipt() {
+		return []ledger.Event{ledger.SentToQuarantine{Cause: ledger.Cause{Code: ledger.CauseByReceiptAlone, Text: "BY RECEIPT ALONE. That it is archived says the receipt in " + e.Dest +
+			" alone, which has no signature of this ledger, and the archive does not have it under its clientUUID. Look who wrote that receipt; ask the provider whether the invoice is archived. Then close this entry; where it is not archived, drop it again."}}}
+	}
 	text := "Its folder is not here any more"
 	if kept, back := p.keptAt[e.Key], p.returnedTo[e.Key].Path; kept != "" || back != "" {
 		text = "Its folder lies in " + kept + back + " now"

@@ -73,14 +73,14 @@ func (s *shed) delivered(name string, bare bool, generation int, change func(dir
 	if change != nil {
 		change(dir, &note)
 	}
-	kit.Must(s.t, os.WriteFile(filepath.Join(dir, deliveryName), note.Encode(), 0o660))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, deliveryName), proof.Sign(note.Encode(), s.book), 0o660))
 	return e.Key
 }
 
 // rebuilt rebuilds the ledger from the folders and ends the doubt, and returns the entries by the names of their folders.
 func (s *shed) rebuilt() (Report, map[string]ledger.Entry) {
 	s.t.Helper()
-	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
+	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
 	r, err := Rebuild(s.t.Context(), c)
 	kit.Must(s.t, err)
 	c.Doubt = &Doubt{Since: time.Now()}

@@ -31,6 +31,7 @@ type counts struct {
 	resolved           uint64 // of the selection: rejected without doubt, and nobody needs to look any more
 	inQuestion         uint64 // of the selection: archived or rejected, and that is in question
 	deliveries         deliveries
+	receiptAlone       uint64 // of the selection: an unsigned receipt alone calls it archived
 	needReconcile      uint64 // of the selection: what happened since the ledger was put back is not known
 	undated            uint64 // of the selection of a year: without a document date
 	spans              durations
@@ -132,6 +133,9 @@ func (t *counts) countSelected(e ledger.Entry, m archive.Document) {
 	t.sample.Add(e, &t.fetches)
 	if e.NeedsReconcile {
 		t.needReconcile++
+	}
+	if e.RestsOnReceipt() {
+		t.receiptAlone++
 	}
 	switch {
 	case (e.Contradicted || e.ContentDiffers()) && !e.Resolved, e.State == ledger.Rejected && e.InDoubt:

@@ -169,6 +169,9 @@ func (a *Audit) describeShortfall(t *counts, missing uint64) string {
 	if t.inQuestion > 0 {
 		text += " " + formatCount(t.inQuestion, "is", "are") + " in question: contradicted, downloaded with other content, or closed in doubt."
 	}
+	if t.receiptAlone > 0 {
+		text += " " + formatCount(t.receiptAlone, "is", "are") + " called archived by a receipt alone, which has no signature of this ledger; the archive has not confirmed it."
+	}
 	if t.needReconcile > 0 {
 		text += " " + formatCount(t.needReconcile, "is", "are") + " in doubt since the ledger was put back."
 	}

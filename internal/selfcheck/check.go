@@ -212,6 +212,10 @@ func (c *Checker) compareReceipt(e ledger.Entry, text []byte) (what string, err 
 	if err != nil {
 		return "", err
 	}
+	// One that was never signed was confirmed by the archive when the ledger was rebuilt.
+	if _, bad := proof.CheckSignature(text, c.Ledger.Info().ReceiptKeys); bad != nil && !errors.Is(bad, proof.ErrUnsigned) {
+		return "the receipt in its kept folder " + bad.Error(), nil
+	}
 	have, err := proof.ParseReceipt(text)
 	have.Double, have.Journal = want.Double, want.Journal // may have come later
 	have.Differs = nil                                    // was said of the folder of then

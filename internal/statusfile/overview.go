@@ -57,7 +57,7 @@ func (s *overview) ofDrop(l *boltledger.Ledger, drop string) (*dropOverview, err
 
 // shownWhole are the classes of which who dropped it is told each one.
 var shownWhole = []ledger.Attention{ledger.Waiting, ledger.AwaitingDecision, ledger.InQuarantine, ledger.WaitingForRights, ledger.RejectedUnresolved, ledger.RefusedByRecipient,
-	ledger.RejectedLate, ledger.RecipientNotListed, ledger.CopyNotMade}
+	ledger.RejectedLate, ledger.RecipientNotListed, ledger.CopyNotMade, ledger.ByReceiptAlone}
 
 // mostDisputed bounds how many entries that the service contradicts are looked at.
 const mostDisputed = 1000

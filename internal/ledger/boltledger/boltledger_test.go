@@ -210,7 +210,7 @@ func TestLedger_I1_FromClaimToDone(t *testing.T) {
 		}
 		kit.Want(t, "totals", ts, []ledger.Total{{Vault: "V1", Year: 2026, Month: int(d.e.ArchivedAt.UTC().Month()), Documents: 1, Bytes: 1001, Last: d.e.ArchivedAt}})
 		want := info
-		want.Schema, want.Epoch = boltledger.Schema, 1
+		want.Schema, want.Epoch, want.ReceiptKeys = boltledger.Schema, 1, l.Info().ReceiptKeys
 		kit.Want(t, "info", l.Info(), want)
 		var events []string
 		err = l.Lines(1, func(n uint64, b []byte) error {

@@ -14,6 +14,7 @@ import (
 // Create makes a new ledger in dir: written beside its place, synced, and only then
 // named. It refuses with [ledger.ErrExists] where a ledger is or was. After a crash there
 // is either no ledger, perhaps with a temporary file beside it, or a whole one.
+// It gets a key of its own for its receipts; those in info are of older ones.
 func Create(dir string, info ledger.Info) error {
 	if err := create(dir, info); err != nil {
 		return fmt.Errorf("create ledger %q: %w", pathIn(dir, fileName), err)
@@ -62,7 +63,8 @@ func create(dir string, info ledger.Info) (err error) {
 
 // writeEmptyLedger writes an empty ledger into the file name; bbolt syncs it.
 func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
-	info.Epoch = max(info.Epoch, 1)
+	own := newSecret()
+	info.Epoch, info.ReceiptKeys = max(info.Epoch, 1), append([]string{own.publicKey()}, info.ReceiptKeys...)
 	line := ledger.FirstLine(info.ID, info.Environment, info.Created).Encode()
 	head := ledger.Head{}.Next(line)
 	db, err := bbolt.Open(name, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -76,7 +78,7 @@ func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 				return err
 			}
 		}
-		s, own := summary{head: head}, newSecret()
+		s := summary{head: head}
 		b := block{count: 1, lines: [][]byte{line}}
 		meta := tx.Bucket(metaBucket)
 		return errors.Join(

@@ -2,7 +2,10 @@ package boltledger
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -218,6 +221,7 @@ var infoForm = &message[ledger.Info]{"Info", []field[ledger.Info]{
 	instantField(4, "created", func(i *ledger.Info) *time.Time { return &i.Created }),
 	numberField(5, "epoch", func(i *ledger.Info) *uint64 { return &i.Epoch }),
 	listField(6, "others", addressForm, func(i *ledger.Info) *[]ledger.Address { return &i.Others }),
+	itemsField(7, "receipt_keys", "string", func(i *ledger.Info) *[]string { return &i.ReceiptKeys }),
 }}
 
 var addressForm = &message[ledger.Address]{"Address", []field[ledger.Address]{
@@ -225,22 +229,46 @@ var addressForm = &message[ledger.Address]{"Address", []field[ledger.Address]{
 	textField(2, "url", func(a *ledger.Address) *string { return &a.URL }),
 }}
 
-// secret is what a ledger keeps for itself: the key of the digests that stand for objects at the service's store. It
-// is made with the ledger, and a copy of the ledger has it too: else no digest would be found in it.
-type secret struct{ key [32]byte }
+// secret is what a ledger keeps for itself: the key of the digests that stand
+// for objects at the service's store, and the seed of the key that signs
+// receipts. It is made with the ledger, and a copy of the ledger has it too:
+// else no digest would be found in it, and it could not sign.
+type secret struct{ key, seed [32]byte }
 
 var secretForm = &message[secret]{"Secret", []field[secret]{
 	fixedField(1, "key", func(s *secret) []byte { return s.key[:] }),
+	fixedField(2, "receipt_seed", func(s *secret) []byte { return s.seed[:] }),
 }}
 
 func newSecret() (s secret) {
-	_, _ = rand.Read(s.key[:]) // it never fails
+	_, _ = rand.Read(s.key[:]) // they never fail
+	_, _ = rand.Read(s.seed[:])
 	return s
+}
+
+// signingKey returns the private key that signs receipts.
+func (s secret) signingKey() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(s.seed[:]) }
+
+// publicKey returns the public half as people and programs read it: base64 of
+// its X.509 form, as between the lines of a PEM file.
+func (s secret) publicKey() string {
+	der, err := x509.MarshalPKIXPublicKey(s.signingKey().Public())
+	if err != nil {
+		panic(fmt.Sprintf("encode a public key: %v", err)) // an Ed25519 key always encodes
+	}
+	return base64.StdEncoding.EncodeToString(der)
+}
+
+// SignReceipt signs the text of a receipt with the key of this ledger, and
+// returns the signature with the public half of the key, which is the first of
+// [ledger.Info.ReceiptKeys].
+func (l *Ledger) SignReceipt(text []byte) (signature []byte, publicKey string) {
+	return ed25519.Sign(l.secret.signingKey(), text), l.secret.publicKey()
 }
 
 func readSecret(meta *bbolt.Bucket) (secret, error) {
 	s, err := secretForm.decode(meta.Get(secretKey))
-	if err == nil && s == (secret{}) {
+	if err == nil && (s.key == [32]byte{} || s.seed == [32]byte{}) {
 		err = errors.New("read Secret: it is empty")
 	}
 	if err != nil {

@@ -1,0 +1,105 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
+)
+
+// forge writes a folder that looks archived, with the receipt of another one in
+// which the given texts are replaced and which has lost its signature.
+func (s *site) forge(from, to string, texts ...string) {
+	s.t.Helper()
+	kit.Must(s.t, os.MkdirAll(filepath.Join(s.dir, to), 0o770))
+	for _, name := range []string{"scan.bin", "metadata.json", "_RECEIPT.json"} {
+		text, err := os.ReadFile(filepath.Join(s.dir, from, name))
+		kit.Must(s.t, err)
+		if name == "_RECEIPT.json" {
+			text, _, _ = bytes.Cut(text, []byte(",\n  \"publicKey\""))
+			text = append(text, "\n}\n"...)
+		}
+		kit.Must(s.t, os.WriteFile(filepath.Join(s.dir, to, name), []byte(strings.NewReplacer(texts...).Replace(string(text))), 0o660))
+	}
+}
+
+// kept waits until n folders of the first drop are archived and kept.
+func (s *site) kept(n int) {
+	s.t.Helper()
+	waitFor(s.t, "the folders to be kept", func() bool {
+		all, _ := filepath.Glob(filepath.Join(s.dir, "acme", "_archived", "*", "*"))
+		return len(all) == n
+	})
+}
+
+// I12, I3: the ledger is lost, and a clerk has put a folder with a receipt of
+// their own among the archived ones. The receipts that vaultd signed count. The
+// other one does not: not in rebuild, not in status, not in the audit.
+func TestRebuild_I12_AForgedReceiptCallsNothingArchived(t *testing.T) {
+	t.Parallel()
+	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
+	s := newSite(t, url, fast)
+	s.dropped("acme", "kept", 2)
+	p := s.start("run")
+	s.kept(2)
+	p.stop(t)
+	kept := "acme/_archived/" + month(t, s, "acme") + "/kept 00"
+	text, err := os.ReadFile(filepath.Join(s.dir, kept, "_RECEIPT.json"))
+	kit.Must(t, err)
+	var r struct{ Key, BumID, ClientUUID, DocumentID string }
+	kit.Must(t, json.Unmarshal(text, &r))
+	s.forge(kept, "acme/_archived/2014-03/forged", r.Key, "0c000000000000000000000000", r.BumID, "46aa4caf-0000-11ed-bbfc-cfd535abf178",
+		r.ClientUUID, "46aa4caf-b373-51ed-bbfc-cfd535abf178", `"documentId": "kept 00"`, `"documentId": "FORGED-1"`, `\"kept 00\"`, `\"FORGED-1\"`)
+	s.move("state", "lost")
+
+	out := s.must(0, "rebuild", "--reason", "disk failed, no backup")
+	kit.Holds(t, "rebuild", out, "ARCHIVED   2 by their receipts", "BY RECEIPT ALONE 1", "2014-03/forged")
+	s.start("run")
+	s.listens()
+	out = s.must(0, "reconcile")
+	kit.Holds(t, "reconcile", out, "safe mode is over")
+	out, code := s.vaultd("show", "0c000000000000000000000000")
+	kit.Want(t, "exit of show", code, 0)
+	kit.Holds(t, "show", out, "by-receipt-alone", "BY RECEIPT ALONE")
+	kit.Lacks(t, "show", out, "The archive itself said")
+	out, code = s.vaultd("status")
+	kit.Want(t, "exit of status", code, exitPerson)
+	kit.Holds(t, "status", out, "receipt alone")
+	out, code = s.vaultd("audit")
+	kit.Holds(t, "audit", out, "NOT COMPLETE", "receipt alone")
+	kit.Want(t, "exit of audit", code, exitDifferences)
+	s.must(0, "verify")
+	onceEach(t, emu, 2)
+}
+
+// I12: the keys of a lost ledger come from the drop folders. A mark that others
+// could write makes no receipt count.
+func TestRebuild_I12_KeysThatOthersCouldWriteCountForNothing(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
+	s := newSite(t, url, fast)
+	s.dropped("acme", "kept", 2)
+	p := s.start("run")
+	s.kept(2)
+	p.stop(t)
+	s.move("state", "lost")
+	for _, name := range []string{"acme", "beta"} { // one mark that nobody else could write would be enough
+		kit.Must(t, os.Chmod(filepath.Join(s.dir, name, ".vaultd/drop.json"), 0o666))
+	}
+	out := s.must(0, "rebuild", "--reason", "disk failed, no backup")
+	kit.Holds(t, "rebuild", out, "ARCHIVED   0 by their receipts", "BY RECEIPT ALONE 2", "KEYS       drop acme: .vaultd/drop.json was written by user")
+	s.start("run")
+	s.listens()
+	kit.Holds(t, "reconcile", s.must(0, "reconcile"), "safe mode is over")
+	s.calm(2) // the archive's own answers
+	out, code := s.vaultd("audit")
+	kit.Want(t, "exit of audit", code, 0)
+	kit.Holds(t, "audit", out, "COMPLETE AS DROPPED", "2 are archived")
+	s.must(0, "verify")
+}
