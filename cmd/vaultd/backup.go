@@ -77,6 +77,7 @@ type backedUp struct {
 	Environment string `json:"environment"`
 	HeadLine    uint64 `json:"headLine"`
 	HeadHash    string `json:"headHash"`
+	Key         string `json:"receiptKey"` // public key of its receipts
 
 	Whole    bool     `json:"whole"`    // nothing is wrong with it
 	Problems []string `json:"problems"` // the first few
@@ -102,8 +103,8 @@ func (a *app) tellBackup(b backedUp, found []ledger.Problem) error {
 }
 
 func (b backedUp) writeText(w io.Writer) {
-	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %s, up to %s\n",
-		sanitize.Text(b.File), present.FormatSize(b.Size), sanitize.Text(b.Ledger), b.Environment, present.FormatCount(b.HeadLine, "line", "lines"), b.HeadHash)
+	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %s, up to %s\nRECEIPTS %s\n",
+		sanitize.Text(b.File), present.FormatSize(b.Size), sanitize.Text(b.Ledger), b.Environment, present.FormatCount(b.HeadLine, "line", "lines"), b.HeadHash, b.Key)
 	for _, p := range b.Problems {
 		fmt.Fprintf(w, "DIFFERS  %s\n", sanitize.Text(p))
 	}
@@ -134,5 +135,5 @@ func inspectCopy(file string) (b backedUp, err error) {
 	if err != nil {
 		return b, fail(exitIO, err, "the copy was thrown away; try again, and run vaultd verify")
 	}
-	return backedUp{File: file, Size: info.Size(), Ledger: about.ID, Environment: about.Environment, HeadLine: head.N, HeadHash: head.Hash.String()}, nil
+	return backedUp{File: file, Size: info.Size(), Ledger: about.ID, Environment: about.Environment, HeadLine: head.N, HeadHash: head.Hash.String(), Key: about.ReceiptKeys[0]}, nil
 }

@@ -103,3 +103,56 @@ func TestRebuild_I12_KeysThatOthersCouldWriteCountForNothing(t *testing.T) {
 	kit.Holds(t, "audit", out, "COMPLETE AS DROPPED", "2 are archived")
 	s.must(0, "verify")
 }
+
+// I12: the signature of a receipt is checked with the ledger, with a report and
+// with the mark of a drop folder, also through the daemon, which reads no file
+// for others.
+func TestVerify_I12_SignatureOfAReceipt(t *testing.T) {
+	s := filled(t)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		return filepath.Join(dir, name)
+	}
+	text, _, _ := s.say("receipt", "Müller 4711", "--json")
+	receipt := write("receipt.json", text)
+	page, _, _ := s.say("audit")
+	object, _, _ := s.say("audit", "--json")
+	key := s.ledger.Info().ReceiptKeys[0]
+	for name, row := range map[string]struct {
+		args string
+		says string
+		code int
+	}{
+		"OfThisLedger":   {receipt, "of this ledger", exitDone},
+		"WithAReport":    {receipt + " --key " + write("report.html", page), "SIGNATURE holds", exitDone},
+		"WithItsJSON":    {receipt + " --key " + write("report.json", object), "SIGNATURE holds", exitDone},
+		"WithAMark":      {receipt + " --key " + write("drop.json", `{"ledger":"L","receiptKeys":["`+key+`"]}`), "SIGNATURE holds", exitDone},
+		"WithTheKey":     {receipt + " --key " + key, "SIGNATURE holds", exitDone},
+		"WithAnotherKey": {receipt + " --key MCowBQYDK2VwAyEA" + strings.Repeat("A", 43) + "=", "another key", exitDifferences},
+		"WithNoKey":      {receipt + " --key " + s.config, "has no key of receipts", exitData},
+		"Changed":        {write("changed.json", strings.Replace(text, "4711", "4712", 1)), "was changed after it was signed", exitDifferences},
+		"Unsigned":       {write("unsigned.json", text[:strings.Index(text, ",\n  \"publicKey\"")]+"\n}\n"), "has no signature", exitDifferences},
+		"NoFile":         {filepath.Join(dir, "none"), "read ", exitData},
+		"WithAHead":      {receipt + " --head 1:" + strings.Repeat("0", 64), "", exitUsage},
+		"KeyAlone":       {"--key " + key, "", exitUsage},
+	} {
+		args := append([]string{"verify", "--receipt"}, strings.Fields(row.args)...)
+		if name == "KeyAlone" {
+			args = append([]string{"verify"}, strings.Fields(row.args)...)
+		}
+		out, errs, code := s.say(args...)
+		if code != row.code || !strings.Contains(out+errs, row.says) {
+			t.Errorf("%s: exit %d, %s%s, want exit %d and %q", name, code, out, errs, row.code, row.says)
+		}
+	}
+
+	cfg, path, _ := startDaemon(t)
+	_, errs, code := runHere("--config", path, "verify", "--receipt", receipt)
+	if code != exitDifferences || !strings.Contains(errs, "a key that is not one of this ledger") {
+		t.Errorf("exit %d, %s, want %d: another ledger's receipt", code, errs, exitDifferences)
+	}
+	if _, errs, code := frames(t, cfg.StateDir, `{"args":["verify","--receipt=/etc/passwd"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "reads no files for others") {
+		t.Errorf("exit %d, %s, want %d", code, errs, exitUsage)
+	}
+}

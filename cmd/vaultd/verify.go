@@ -41,6 +41,10 @@ that somebody kept: the log has one of each start and each day, and so have each
 receipt and each report. Where the journal does not, its past was written anew, lines
 are missing, or it is another ledger.
 
+With --receipt it does something else: it says whether the signature of a _RECEIPT.json or
+_DELIVERED.json holds with a key of this ledger, or with --key with one that a drop.json
+or a report names; then it needs no ledger.
+
 With --archive it does something else: it downloads archived documents and compares
 them with what was sent, so many (60) or such a part of all of them (5%). Those that
 nobody ever downloaded come first, the oldest first; a document that was compared is
@@ -51,15 +55,29 @@ kept; what came of each is journaled, and every audit counts them.`,
   vaultd verify --whole
   vaultd verify --json
   vaultd verify --head 2026-10.html
+  vaultd verify --receipt _RECEIPT.json
+  vaultd verify --receipt _RECEIPT.json --key 2026-10.html
   vaultd verify --archive 60
   vaultd verify --archive 0.5%`,
 		Args: expectArgs(),
 	}
 	part := c.Flags().String("archive", "", "download and compare archived documents: a `number`, or a part of all such as 5%")
 	head := c.Flags().String("head", "", "find out whether the journal still contains a head that was kept: `LINE:HASH`, or a receipt, report or log that has one")
+	receipt := c.Flags().String("receipt", "", "find out whether the signature of a receipt or a delivery note holds: its `file`")
+	key := c.Flags().String("key", "", "the public key to check --receipt with: the key, or a drop.json or report that names it")
 	whole := c.Flags().Bool("whole", false, "read the whole ledger, whatever was verified before")
 	c.MarkFlagsMutuallyExclusive("archive", "whole")
-	c.RunE = func(c *cobra.Command, args []string) error { return a.verifyAsAsked(c, args, *head, *part, *whole) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		switch {
+		case *receipt != "" && (*head != "" || *part != "" || *whole):
+			return usageError{errors.New("--receipt checks a signature alone; give it without --head, --archive and --whole")}
+		case *receipt != "":
+			return a.verifyReceipt(c, args, *receipt, *key)
+		case *key != "":
+			return usageError{errors.New("--key is for --receipt")}
+		}
+		return a.verifyAsAsked(c, args, *head, *part, *whole)
+	}
 	return c
 }
 
@@ -108,6 +126,7 @@ type verdict struct {
 	Entries  uint64           `json:"entries"`
 	HeadLine uint64           `json:"headLine"`
 	HeadHash string           `json:"headHash"`
+	Keys     []string         `json:"receiptKeys"` // public keys of the receipts of this ledger, its own first
 	Balance  string           `json:"balance"`
 	Kept     []keptHead       `json:"keptHeads,omitempty"` // those of --head
 	Moved    int              `json:"movedMeanwhile"`      // entries that changed while they were checked
@@ -222,7 +241,7 @@ func (v view) describeCatalog(counts catalog.Comparison) string {
 
 func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (verdict, error) {
 	info := v.ledger.Info()
-	d := verdict{Ledger: info.ID, Test: info.Environment != "production", Problems: []verdictProblem{}, Findings: []verdictFinding{}}
+	d := verdict{Ledger: info.ID, Keys: info.ReceiptKeys, Test: info.Environment != "production", Problems: []verdictProblem{}, Findings: []verdictFinding{}}
 	if s, is := v.ledger.SafeMode(); is {
 		d.SafeMode = v.unknownSince(s)
 	}

@@ -91,6 +91,7 @@ type about struct {
 	By          string    `json:"madeBy"`
 	HeadLine    uint64    `json:"headLine"`
 	HeadHash    string    `json:"headHash"`
+	ReceiptKeys []string  `json:"receiptKeys"` // public keys, see proof.CheckSignature
 }
 
 // check is what the proof of the journal found.
@@ -282,7 +283,7 @@ func (a *Audit) newAbout() about {
 	return about{
 		Environment: c.Info.Environment, Service: c.Info.BaseURL, Ledger: c.Info.ID, Created: c.Info.Created.UTC(),
 		Selection: c.Select.String(), Made: c.Made.UTC().Truncate(time.Second), Zone: c.Location.String(),
-		Program: c.Program, Host: c.Host, By: c.By, HeadLine: c.Head.N, HeadHash: c.Head.Hash.String(),
+		Program: c.Program, Host: c.Host, By: c.By, HeadLine: c.Head.N, HeadHash: c.Head.Hash.String(), ReceiptKeys: c.Info.ReceiptKeys,
 	}
 }
 
