@@ -53,8 +53,10 @@ func filled(t *testing.T, environment string) *shelf {
 const nasty = "</td></table><script>alert('x')</script>\"';=cmd|' /C calc'!A0\t\r\n"
 
 func (s *shelf) config() Config {
+	info := s.Info()
+	info.ReceiptKeys = []string{"MCowBQYDK2VwAyEAhe4JE+CC8ucd7wo1ka6N73ebL0rXMdSngpnKp8xA9zA="} // each ledger makes one of its own
 	return Config{
-		Ledger: s.Ledger, Info: s.Info(), Head: s.Head(), Balance: s.Balance(), Made: noon,
+		Ledger: s.Ledger, Info: info, Head: s.Head(), Balance: s.Balance(), Made: noon,
 		Location: time.FixedZone("CET", 3600), Program: "vaultd 1.2.0", Host: "files01", By: "anna (uid 1000)", AlertAfter: 12 * time.Hour,
 		Rule:   billing.Rule{Price: "0.35", Currency: "EUR"},
 		Person: func(uid uint32) string { return fmt.Sprintf("<b>user %d</b>", uid) },
