@@ -2,14 +2,17 @@ package config
 
 import (
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -61,6 +64,12 @@ func (c *Config) CheckMachine(env Env) error {
 	for _, f := range faults {
 		if loc := locationOf("http." + f.Key); look(f.Key, loc...) {
 			refuse(loc, f.Err.Error(), f.Hint, f.Err)
+		}
+	}
+	clerks := c.clerkGroups()
+	for key, path := range c.privateFiles() {
+		if why := describeClerkReaders(path, clerks); why != "" && look(path, locationOf(key)...) {
+			refuse(locationOf(key), why, fmt.Sprintf("change the secret, then: chown root:vaultd %s && chmod 0640 %s; vaultd is a group of vaultd's own, with no clerk in it", path, path), &SecretRightsError{Path: path, Why: why})
 		}
 	}
 	if socket := c.HTTP.Access.Proxy.Socket; look(socket, "http", "access", "proxy", "socket") {
@@ -119,8 +128,48 @@ func hasAccessList(path string) bool {
 	return err == nil && n > 0
 }
 
-// clerkGroups returns the groups of the drop folders. A group with the number
-// of this user is the user's own.
+// privateFiles returns the files whose content is secret, by their keys.
+// Credentials of systemd are its own affair.
+func (c *Config) privateFiles() map[string]string {
+	files := map[string]string{"http.key_file": c.HTTP.KeyFile, "http.access.users_file": c.HTTP.Access.UsersFile, "http.access.proxy.secret_file": c.HTTP.Access.Proxy.SecretFile}
+	for loc, auth := range c.allCredentials() {
+		files[strings.Join(loc.child("secret_file"), ".")] = auth.SecretFile
+	}
+	maps.DeleteFunc(files, func(_, path string) bool { return !filepath.IsAbs(path) })
+	return files
+}
+
+// describeClerkReaders says why clerks can read a private file: by its group,
+// which is that of a drop folder, or by an access list. Empty: they cannot, or
+// the file cannot be looked at, which its reader reports.
+func describeClerkReaders(path string, clerks []uint32) string {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o040 == 0 { // of an access list, these bits are the most that it gives
+		return ""
+	}
+	gid := statOwner(info).Gid
+	if slices.Contains(clerks, gid) {
+		return fmt.Sprintf("secret file %s can be read by clerks: its group %s is that of a drop folder", path, groupName(gid))
+	}
+	list := make([]byte, 4096)
+	n, err := unix.Getxattr(path, "system.posix_acl_access", list)
+	const version, entry = 4, 8 // bytes; an entry is a tag, the rights and a number
+	for at := version; err == nil && at+entry <= n; at += entry {
+		tag, rights, id := binary.LittleEndian.Uint16(list[at:]), binary.LittleEndian.Uint16(list[at+2:]), binary.LittleEndian.Uint32(list[at+4:])
+		const namedUser, namedGroup, read = 2, 8, 4
+		switch {
+		case rights&read == 0:
+		case tag == namedUser && id != 0 && int(id) != os.Geteuid():
+			return fmt.Sprintf("secret file %s can be read by %s: its access list (getfacl) says so", path, userName(id))
+		case tag == namedGroup && slices.Contains(clerks, id):
+			return fmt.Sprintf("secret file %s can be read by clerks: its access list (getfacl) has the group %s of a drop folder", path, groupName(id))
+		}
+	}
+	return ""
+}
+
+// clerkGroups returns the groups of the drop folders. A group with the number or
+// the name of this user is the user's own.
 func (c *Config) clerkGroups() (groups []uint32) {
 	for _, d := range c.Drops {
 		if info, err := os.Stat(d.Path); err == nil {
@@ -131,7 +180,10 @@ func (c *Config) clerkGroups() (groups []uint32) {
 			groups = append(groups, uint32(gid))
 		}
 	}
-	return slices.DeleteFunc(groups, func(gid uint32) bool { return int(gid) == os.Geteuid() })
+	us, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	return slices.DeleteFunc(groups, func(gid uint32) bool {
+		return int(gid) == os.Geteuid() || err == nil && int(gid) == os.Getegid() && groupName(gid) == us.Username
+	})
 }
 
 func secretHint(err error) string {

@@ -211,6 +211,14 @@ func trimSecret(path string, raw []byte) (Secret, error) {
 	return Secret(line), nil
 }
 
+func groupName(gid uint32) string {
+	id := strconv.FormatUint(uint64(gid), 10)
+	if g, err := user.LookupGroupId(id); err == nil && g.Name != "" {
+		return sanitize.Text(g.Name)
+	}
+	return "gid " + id
+}
+
 // userName names a user of this machine.
 func userName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
