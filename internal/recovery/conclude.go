@@ -158,7 +158,7 @@ func (p *comparison) whyInDoubt(e ledger.Entry, asked bool) (until time.Time, wh
 		return shown, "the archive's list may not show yet what was registered last"
 	case facts.visible < p.Grace:
 		return over, "the archive's list does not reach back far enough; nothing can be under way any more then"
-	case u.any || u.numbers[p.invoiceNumber(e)]:
+	case (u.any || u.numbers[p.invoiceNumber(e)]) && !e.RestsOnReceipt(): // that goes into quarantine, where a person decides
 		return until, "a document of this number is in the archive, and nobody can tell whose it is"
 	}
 	return until, ""

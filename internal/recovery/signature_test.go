@@ -133,7 +133,7 @@ func TestReconcile_I12_AReceiptAloneWaitsForTheArchivesWord(t *testing.T) {
 	}{
 		"Confirmed":   {func(own archive.ID) archive.ID { return own }, ledger.Archived},
 		"OfAnother":   {func(archive.ID) archive.ID { return archive.ID{9} }, ledger.Quarantined},
-		"WithoutAnID": {func(archive.ID) archive.ID { return archive.ID{} }, ledger.Packaged},
+		"WithoutAnID": {func(archive.ID) archive.ID { return archive.ID{} }, ledger.Quarantined},
 		"Unknown":     {nil, ledger.Quarantined},
 	} {
 		t.Run(name, func(t *testing.T) {

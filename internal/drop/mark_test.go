@@ -1,0 +1,71 @@
+package drop
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"vaultd/internal/test/kit"
+)
+
+// I12: the keys in a mark count where root and vaultd alone could write it.
+func TestReadReceiptKeys_I12_OnlyWhatNobodyElseCouldWrite(t *testing.T) {
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = fmt.Sprint("key ", i)
+	}
+	for name, row := range map[string]struct {
+		keys      []string
+		change    func(dir, mark string) error
+		want      int
+		untrusted bool
+		asRoot    bool
+	}{
+		"AsWritten":        {keys: []string{"one", "two"}, want: 2},
+		"None":             {},
+		"MoreThanAreEver":  {keys: many, want: mostReceiptKeys},
+		"GroupMayWriteIt":  {keys: []string{"one"}, change: func(_, mark string) error { return os.Chmod(mark, 0o660) }, untrusted: true},
+		"GroupMayReplace":  {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chmod(dir, 0o770) }, untrusted: true},
+		"OthersMayReplace": {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chmod(dir, 0o702) }, untrusted: true},
+		"FileOfAnother":    {keys: []string{"one"}, change: func(_, mark string) error { return os.Chown(mark, 4711, -1) }, untrusted: true, asRoot: true},
+		"FolderOfAnother":  {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chown(dir, 4711, -1) }, untrusted: true, asRoot: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if row.asRoot && os.Geteuid() != 0 {
+				kit.Missing(t, "root, to make a file of another user")
+			}
+			path := t.TempDir()
+			f, err := Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: row.keys})
+			kit.Must(t, err)
+			kit.Must(t, f.Close())
+			dir := filepath.Join(path, vaultdDir)
+			if row.change != nil {
+				kit.Must(t, row.change(dir, filepath.Join(dir, markFile)))
+			}
+			keys, err := ReadReceiptKeys(path)
+			if _, untrusted := errors.AsType[*UntrustedKeysError](err); untrusted != row.untrusted || err != nil && !untrusted {
+				t.Errorf("%v, want untrusted %v", err, row.untrusted)
+			}
+			if len(keys) != row.want || !slices.Equal(keys, row.keys[:row.want]) {
+				t.Errorf("keys %q, want the first %d", keys, row.want)
+			}
+		})
+	}
+}
+
+// A ledger that was rebuilt, or that is the first with keys, writes its keys
+// into the mark of a folder that is its own.
+func TestOpen_I12_TheMarkFollowsTheKeys(t *testing.T) {
+	path := t.TempDir()
+	for _, keys := range [][]string{nil, {"one"}, {"two", "one"}} {
+		f, err := Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: keys})
+		kit.Must(t, err)
+		kit.Must(t, f.Close())
+		found, err := ReadReceiptKeys(path)
+		kit.Must(t, err)
+		kit.Want(t, "keys", fmt.Sprint(found), fmt.Sprint(keys))
+	}
+}
