@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/networkapi"
 	"vaultd/internal/page"
 	"vaultd/internal/present"
 	"vaultd/internal/report"
@@ -96,6 +98,33 @@ func (w *needWorld) arrive(evs ...arrival.Event) {
 	kit.Must(w.t, err)
 }
 
+// keepForeign keeps a notification about a document that the ledger does not know, as where nothing is received.
+func (w *needWorld) keepForeign() {
+	w.t.Helper()
+	raw := []byte(`{"bumid": "bum-9", "acknowledgementId": "ack-9", "documentType": "Invoice", "responseCode": "BusinessInformation", "actionCode": "DiscountCreditNoteAvailable", "notificationCreated": "1795180000"}`)
+	n, err := networkapi.ReadNotification(raw)
+	kit.Must(w.t, errors.Join(err, w.ledger.KeepForeignNotices(w.t.Context(), needNoon, []archive.Notification{n})))
+}
+
+// I26, I29: word of an unknown document that calls a person names what to do, and ends with an act that is journaled.
+func TestNotices_I26_I29_ClosedByAPerson(t *testing.T) {
+	w := newNeedWorld(t)
+	w.keepForeign()
+	w.keepForeign() // the network lists it again and again
+	s, err := w.v.collectStatus()
+	kit.Must(t, err)
+	kit.Want(t, "needs", len(s.Needs), 1)
+	kit.Holds(t, "the need", strings.Join(s.Needs[0].Names, ""), "ack-9: about bum-9, which this ledger does not know: a credit note about a discount waits")
+	said, failed := asks(func(a *app) error { return a.closeNotice(t.Context(), w.v, "ack-9", "dropped by hand") })
+	kit.Want(t, "closing fails: "+said, failed, false)
+	_, failed = asks(func(a *app) error { return a.closeNotice(t.Context(), w.v, "ack-9", "again") })
+	kit.Want(t, "closing it again fails", failed, true)
+	w.keepForeign()
+	s, err = w.v.collectStatus()
+	kit.Must(t, err)
+	kit.Want(t, "needs after the act", len(s.Needs), 0)
+}
+
 // needCases are ways into each row of the table of needs.
 var needCases = []struct {
 	what  string
@@ -144,6 +173,7 @@ var needCases = []struct {
 	{"spool-full", func(w *needWorld) {
 		w.state.Spool.Waiting = []spool.Waiting{{Queue: "vault V-1", Since: needNoon.Add(-11 * time.Minute), Used: 60e6, Share: 100e6, Next: 50e6}}
 	}},
+	{"notices-ask", func(w *needWorld) { w.keepForeign() }},
 	{"extracts", func(w *needWorld) {
 		w.arrive(arrival.Listed{Kind: arrival.Extract, Extract: archive.Extract{ID: "4711", Type: archive.DeltaExtract, Made: needNoon, Files: 1}}, arrival.LeftOut{})
 	}},

@@ -5,39 +5,105 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/networkapi"
+	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
 func (a *app) noticesCommand() *cobra.Command {
 	var all bool
+	var reason string
 	c := &cobra.Command{
-		Use:   "notices",
+		Use:   "notices [close ID]",
 		Short: "what the business network told of documents",
 		Long: `Lists the notifications of the business network that vaultd keeps, the oldest first: when it
 was told, what, and about which document. Each is kept as it came, and for as long as the
 ledger. One about a document that this ledger does not know is marked foreign: it is kept
 and not acknowledged, because another program may wait for it.
 
+A word about early payment or a discount calls a person. About a document that was sent,
+vaultd close ends that. About one that came in, or that this ledger does not know, it is
+listed with its ID, and close ID with a --reason ends it; it stays kept as it is.
+
 Without --all the newest 200 are listed. With --json each notification is an object, all of
 them. Addresses that the network put into a notification are not shown.`,
 		Example: `  vaultd notices
-  vaultd notices --json | jq -r 'select(.foreign) | .document'`,
-		Args: cobra.NoArgs,
+  vaultd notices --json | jq -r 'select(.foreign) | .document'
+  vaultd notices close 5f0e1c2d --reason "paid early, by phone"`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			if len(args) != 2 || args[0] != "close" {
+				return usageError{fmt.Errorf("%q is nothing that notices does; it lists, or: vaultd notices close ID", strings.Join(args, " "))}
+			}
+			return requireReason(c, reason)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withLedger(c, args, func(_ context.Context, v view) error { return a.listNotices(v, all) })
+			return a.withLedger(c, args, func(ctx context.Context, v view) error {
+				if len(args) > 0 {
+					return a.closeNotice(ctx, v, archive.AcknowledgementID(args[1]), strings.TrimSpace(reason))
+				}
+				return a.listNotices(v, all)
+			})
 		},
 	}
+	c.Flags().StringVar(&reason, "reason", "", "of close: why, in words for whoever asks later")
 	c.Flags().BoolVar(&all, "all", false, "all that are kept")
 	return c
+}
+
+// closeNotice commits that a person has acted upon a notification.
+func (a *app) closeNotice(ctx context.Context, v view, id archive.AcknowledgementID, reason string) error {
+	held, err := v.ledger.HeldNotices([]archive.AcknowledgementID{id})
+	if err != nil {
+		return err
+	}
+	var about archive.RemoteID
+	if told, err := networkapi.ReadNotification(held[id].Raw); err == nil {
+		about = told.Document
+	}
+	by, note := operator.Person{UID: a.uid, Reason: reason}.Sign()
+	err = v.ledger.CloseNotice(ctx, id, about, by, note, v.Now)
+	if errors.Is(err, ledger.ErrIllegal) {
+		return fail(exitFailed, fmt.Errorf("notification %q waits for nobody", id), "see vaultd status; about a document that was sent: vaultd close X")
+	}
+	if err == nil {
+		fmt.Fprintf(a.stdout, "notification %s is closed; it stays kept\n", sanitize.Text(string(id)))
+	}
+	return err
+}
+
+// findAskingNotices names the notifications upon which a person must act.
+func (v view) findAskingNotices() (n present.ArrivalNeeds, err error) {
+	ids, err := v.ledger.AskingNotices()
+	if err != nil || len(ids) == 0 {
+		return n, err
+	}
+	n.Count = len(ids)
+	held, err := v.ledger.HeldNotices(ids[:min(len(ids), present.NamedAtMost)])
+	for _, id := range ids[:min(len(ids), present.NamedAtMost)] {
+		told, err := networkapi.ReadNotification(held[id].Raw)
+		if err != nil {
+			continue
+		}
+		about := "which this ledger does not know"
+		if !held[id].Arrival.IsZero() {
+			about = "which came in"
+		}
+		n.Names = append(n.Names, fmt.Sprintf("%s: about %s, %s: %s", id, told.Document, about, present.AdviseOnAsked(told.Pair())))
+	}
+	return n, err
 }
 
 // noticeJSON is one object of "notices --json".

@@ -131,6 +131,9 @@ func (v view) collectFacts(t *entryCounts, more ...func(*boltledger.Ledger) erro
 	if s.Received, err = v.findReceivedNeeds(); noteDamage(&s, err) != nil {
 		return s, err
 	}
+	if s.Asked, err = v.findAskingNotices(); noteDamage(&s, err) != nil {
+		return s, err
+	}
 	s.Billing, err = v.billsOfThisYear()
 	return s, noteDamage(&s, err)
 }

@@ -74,6 +74,11 @@ func plainCode(code string) string {
 	return plain[:min(len(plain), longestCode)]
 }
 
+// AsksPerson reports whether the codes say something upon which a person must act.
+func (n Notification) AsksPerson() bool {
+	return n.Meaning() == MeansAsks || n.Meaning() == MeansCreditNote
+}
+
 // Announces reports whether the codes alone say that a document came in, which may be fetched.
 func (n Notification) Announces() bool {
 	return n.Meaning() == MeansReceived || n.Meaning() == MeansCreditNote

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -162,7 +163,7 @@ func (s *Server) noticeAnswer(c *call, n *NetworkNotice) map[string]any {
 	}
 	links := []any{map[string]any{"rel": "notification", "href": c.linkBase() + "/v1.1/notifications/" + n.AcknowledgementID, "method": "DELETE"}}
 	if n.DocumentType == invoiceKind || n.DocumentType == creditNoteKind {
-		links = append(links, map[string]any{"rel": "businessDocument", "href": c.linkBase() + s.cfg.documentPath(n.DocumentType) + "/" + n.BumID, "method": "GET"})
+		links = append(links, map[string]any{"rel": "businessDocument", "href": c.linkBase() + s.cfg.documentPath(n.DocumentType) + "/" + cmp.Or(n.LinksTo, n.BumID), "method": "GET"})
 	}
 	answer := map[string]any{"bumid": n.BumID, "documentType": documentType, "acknowledgementId": n.AcknowledgementID,
 		"responseCode": responseCode, "responseType": responseType, "actionCode": actionCode, "actionType": actionType, "notificationCreated": created}

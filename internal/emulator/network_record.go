@@ -49,6 +49,7 @@ type NetworkNotice struct {
 	Description       string           `json:"description,omitempty"`
 	At                time.Time        `json:"at"`                  // when it was made
 	Late              time.Duration    `json:"late,omitempty"`      // it is listed so much later than it was made
+	LinksTo           string           `json:"linksTo,omitempty"`   // the document that its link leads to; empty: BumID
 	Announces         bool             `json:"announces,omitempty"` // a received document; the readings choose its two codes
 
 	By string `json:"by,omitempty"` // the account that posted it; empty: the main one, or it is the network's own

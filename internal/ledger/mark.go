@@ -36,6 +36,8 @@ const (
 	MarkIndex          = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
 	MarkUploadsResumed = "uploads-resumed"   // a person lets uploads go on after some of which nobody knows what became; Cause names the store
 
+	MarkNoticeClosed = "notice-closed" // a person has acted upon a notification about no sent document; Remote is the document that it names
+
 	MarkCompared = "compared" // the ledger was held against the archive's index of a vault; Cause begins with one of the outcomes below, then says how much was read
 
 	MarkReported = "reported" // a report was written that the next one goes on from; Cause says up to which line it went
@@ -96,7 +98,7 @@ func ParseReportedCause(cause string) (line uint64, ok bool) {
 
 // MarkNames lists the words of marks.
 func MarkNames() []string {
-	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkUploadsResumed, MarkCompared, MarkReported, MarkFetchIntended, MarkFetched}
+	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkUploadsResumed, MarkNoticeClosed, MarkCompared, MarkReported, MarkFetchIntended, MarkFetched}
 }
 
 // EntersSafeMode reports whether the mark enters safe mode.

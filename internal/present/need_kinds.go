@@ -127,6 +127,7 @@ var needKinds = []NeedKind{
 		One: "document has word about early payment or a discount upon which a person must act", More: "documents have word about early payment or a discount upon which a person must act",
 		Do:     "see vaultd show X for the word; act upon it, then vaultd close X",
 		Advice: "Open each one for the word, and act upon it; IT closes it then (vaultd close)."},
+	{What: "notices-ask", When: "soon", Turn: turnIT, On: OnStatus, Title: "Word about early payment or a discount, of a document that was not sent"},
 	{What: "recipient-not-listed", When: "soon", Turn: turnDropper, On: onDropper, Title: "Not sent: the recipient is not in the directory", Classes: class(ledger.RecipientNotListed),
 		One: "document is not sent yet: the directory has no valid line of the recipient", More: "documents are not sent yet: the directory has no valid line of the recipient",
 		Do:     "see vaultd why X; check the number with the recipient. The directory is asked again by itself; if the number is wrong, vaultd close X gives the folder back",

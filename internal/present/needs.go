@@ -72,6 +72,8 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 		Do: "see vaultd extracts", Names: firstFew(s.ExtractNeeds)})
 	s.add(Need{What: "received", Count: s.Received.Count, Text: FormatCount(s.Received.Count, "received document needs you", "received documents need you"),
 		Do: "see vaultd arrivals; when it is put right: vaultd arrivals retry ID", Names: s.Received.Names})
+	s.add(Need{What: "notices-ask", Count: s.Asked.Count, Text: FormatCount(s.Asked.Count, "notification has", "notifications have") +
+		" word about early payment or a discount upon which a person must act", Do: "act upon it, then vaultd notices close ID", Names: s.Asked.Names})
 	for i := range s.Needs {
 		n, k := &s.Needs[i], KindOf(s.Needs[i].What)
 		n.When, n.Turn = cmp.Or(n.When, k.When), k.Turn

@@ -50,7 +50,7 @@ func (s Situation) Options(d Dossier) []Option {
 			add(w.rejectedByPeople, "vaultd show "+x)
 		}
 		if e.Attention() == ledger.AskedByService {
-			add(adviseOnAsked(e.Asks), "")
+			add(AdviseOnAsked(e.Asks), "")
 		}
 		if e.Attention() == ledger.ContentDiffers {
 			add("show the provider what is downloaded; it is compared anew with that (may be charged)", "vaultd fetch "+x)
@@ -236,8 +236,8 @@ func FetchCommand(v archive.VaultID, r archive.RemoteID) string {
 	return "vaultd fetch --vault " + sanitize.ShellWord(string(v)) + " --bumid " + sanitize.ShellWord(string(r))
 }
 
-// adviseOnAsked says what to do about a word of a service that pays early.
-func adviseOnAsked(pair string) string {
+// AdviseOnAsked says what to do about a word of a service that pays early.
+func AdviseOnAsked(pair string) string {
 	switch pair {
 	case "BusinessAccept/RequestForEarlyPayment":
 		return "the supplier asks for early payment: whoever pays decides"

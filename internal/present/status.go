@@ -49,6 +49,7 @@ type StatusSummary struct {
 	ExtractNeeds []string        `json:"-"` // extracts that need a person, with what to do
 	SpoolWaits   []SpoolWait     `json:"-"` // queues whose share of the spool has no room
 	Incoming     []IncomingFault `json:"-"` // why what the services tell does not come in
+	Asked        ArrivalNeeds    `json:"-"` // notifications about no sent document upon which a person must act
 	Received     ArrivalNeeds    `json:"-"` // documents that came in over the business network and need a person
 
 	TakenOverEpoch uint64 `json:"-"` // epoch of the vaultd that has taken over the drop folders; zero: none has

@@ -2,6 +2,7 @@ package receive
 
 import (
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/kit"
@@ -105,6 +107,59 @@ func TestReceive_I30_DiscountCreditNote(t *testing.T) {
 					}
 				})
 				kit.Want(t, "folders of it in the drop folder", len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(id)).String()]), 1)
+			})
+		})
+	}
+}
+
+// I26, I30: what a service that pays early says of a received document calls a person, until it is closed, and closing it is a line of the journal. So does
+// a credit note that is announced under the number of such a document; where a link names the note, that is received instead.
+func TestReceive_I26_I30_WordAboutAReceivedDocument(t *testing.T) {
+	for name, row := range map[string]struct {
+		response, action string
+		linked           bool
+		asks, arrivals   int
+	}{
+		"Asks":           {"BusinessAccept", "RequestForEarlyPayment", false, 1, 1},
+		"Failed":         {"BusinessReject", "RepaymentFailed", false, 1, 1},
+		"Eligible":       {"BusinessInformation", "EligibleForEarlyPayment", false, 0, 1},
+		"NoteWithoutOne": {"BusinessInformation", "DiscountCreditNoteAvailable", false, 1, 1},
+		"NoteByItsLink":  {"BusinessInformation", "DiscountCreditNoteAvailable", true, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, emulator.NetworkReadings{})
+				defer h.net.Close()
+				n := emulator.NetworkNotice{BumID: h.publish("Invoice", "R-1"), DocumentType: "Invoice", ResponseCode: row.response, ActionCode: row.action}
+				if row.linked {
+					note, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true})
+					kit.Must(t, err)
+					n.LinksTo = note
+				}
+				kit.Must(t, h.live(20*time.Minute)) // the invoice is received, and acknowledged
+				_, err := h.net.PublishNotice(n)
+				kit.Must(t, err)
+				kit.Must(t, h.live(20*time.Minute))
+				var asking []archive.AcknowledgementID
+				h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
+					kit.Want(t, "arrivals", len(all), row.arrivals)
+					asking = kit.Value(l.AskingNotices())(t)
+				})
+				kit.Want(t, "notifications that call a person", len(asking), row.asks)
+				if row.asks == 0 {
+					return
+				}
+				l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(t)
+				before := l.Head().N
+				kit.Must(t, l.CloseNotice(t.Context(), asking[0], "bum-1", ledger.Operator{UID: 7}, nil, time.Now()))
+				kit.Want(t, "lines of the act", l.Head().N-before, 1)
+				err = l.CloseNotice(t.Context(), asking[0], "bum-1", ledger.Operator{UID: 7}, nil, time.Now())
+				kit.Want(t, "closed once", errors.Is(err, ledger.ErrIllegal), true)
+				kit.Must(t, l.Close())
+				kit.Must(t, h.live(20*time.Minute))
+				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
+					kit.Want(t, "it calls nobody again", len(kit.Value(l.AskingNotices())(t)), 0)
+				})
 			})
 		})
 	}

@@ -100,6 +100,7 @@ var (
 	runsKey       = []byte("runs")       // none before the first name
 	safeKey       = []byte("safe")       // only in safe mode
 	replacedKey   = []byte("replaced")   // only until the outside head was written anew
+	askingKey     = []byte("asking")     // only where notices wait for an operator, see noteAsking: their numbers, one a line
 	unfilteredKey = []byte("unfiltered") // only where the network was seen to ignore the question for received documents
 )
 

@@ -77,6 +77,11 @@ func (g *groupCommit) storeNotices(all []Notice) error {
 		if err := putValue(g.tx, noticeBucket, []byte(n.ID), noticeForm.encodeDeflated(len(n.Raw)+usualRecord, &n)); err != nil {
 			return err
 		}
+		if !n.Entry.IsZero() { // the entry says it
+			if err := g.noteAsking(n.ID, false); err != nil {
+				return err
+			}
+		}
 		g.touched = true
 	}
 	return nil
@@ -94,6 +99,9 @@ func (l *Ledger) KeepForeignNotices(ctx context.Context, seen time.Time, all []a
 			}
 			if !known {
 				fresh = append(fresh, Notice{ID: n.AcknowledgementID, Seen: seen.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
+				if err := g.noteAsking(n.AcknowledgementID, n.AsksPerson()); err != nil {
+					return nil, err
+				}
 			}
 		}
 		return nil, g.storeNotices(fresh)

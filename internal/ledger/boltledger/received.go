@@ -56,6 +56,10 @@ func (g *groupCommit) keepReceivedNotice(at archive.Instant, r ReceivedNotice, k
 	if err != nil || isKept && !had.IsForeign() {
 		return nil, err
 	}
+	// The document that it announces is received; another word about a document that came in calls an operator.
+	if err := g.noteAsking(n.AcknowledgementID, n.AsksPerson() && a.Notice != n.AcknowledgementID); err != nil {
+		return nil, err
+	}
 	return nil, g.storeNotices([]Notice{{ID: n.AcknowledgementID, Arrival: a.Key, Seen: at.Wall.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar}})
 }
 
