@@ -1,13 +1,25 @@
+// This test is inside the package: it hangs a try, as a dead file server would.
+// This test is inside the package: it holds the turn of an answer that is being
+// made.
+// This test is inside the package: only main keeps the memory of its process
+// out of core files, and a test cannot call main.
+// This test is inside the package: it counts what one look at the figures costs.
 package main
 
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
@@ -91,4 +103,95 @@ func (in *inside) makeCatalog() {
 	kit.Await(in.t, "the catalog", func() bool { return c.Status().Describe() == "" })
 	stop()
 	<-done
+}
+
+// A try that hangs, as on a file server that is dead, is given up and told.
+func TestDoctor_TryThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, began := make(chan struct{}), time.Now()
+		got := tryWithTimeout(t.Context(), "drop", "acme", func(context.Context) []tried { <-release; return nil })
+		if took := time.Since(began); len(got) != 1 || got[0].Result != "FAIL" || got[0].Name != "acme" || took > 10*time.Second+time.Second {
+			t.Errorf("after %v: %+v", took, got)
+		}
+		close(release)
+	})
+}
+
+// I21: inside the daemon two answers about booked invoices are never made at once. One waits for the other, and not for ever.
+func TestBooks_I21_OneAnswerAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := view{booksTurn: make(chan struct{}, 1)}
+		leave := kit.Value(v.takeBooksTurn(t.Context()))(t)
+		begun := time.Now()
+		if _, err := v.takeBooksTurn(t.Context()); !errors.Is(err, errOtherAnswer) || time.Since(begun) != booksPatience {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		time.AfterFunc(time.Second, leave)
+		second := kit.Value(v.takeBooksTurn(t.Context()))(t)
+		second()
+	})
+}
+
+// TestProcess_I27_NotDumpable: secrets in memory are kept out of core files and
+// away from other processes of the same user. It asks a process of its own:
+// what is set there cannot be undone.
+func TestProcess_I27_NotDumpable(t *testing.T) {
+	const other = "VAULTD_TEST_NO_DUMP"
+	if os.Getenv(other) != "" {
+		err := leaveNoDump()
+		var core unix.Rlimit
+		limitErr := unix.Getrlimit(unix.RLIMIT_CORE, &core)
+		dumpable, prctlErr := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+		fmt.Println("dumpable", dumpable, "core", core.Cur, core.Max, "errors", err, limitErr, prctlErr)
+		return
+	}
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcess_I27_NotDumpable$", "-test.v")
+	cmd.Env = append(os.Environ(), other+"=1")
+	out := kit.Value(cmd.CombinedOutput())(t)
+	kit.Holds(t, "the other process", string(out), "dumpable 0 core 0 0 errors <nil> <nil> <nil>")
+}
+
+// pile gives a ledger so many folders that wait, one in ten of them rejected.
+func pile(t *testing.T, l *boltledger.Ledger, n int) {
+	t.Helper()
+	for done := 0; done < n; {
+		var cs []ledger.Change
+		for ; done < n && len(cs) < 500; done++ {
+			now := time.Now()
+			c := ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Events: []ledger.Event{
+				ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme", Folder: "Huber 88", NotBefore: now.Add(time.Hour)}}}
+			if done%10 == 0 {
+				c.Events = append(c.Events, ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
+			}
+			cs = append(cs, c)
+		}
+		rs, err := l.Apply(t.Context(), cs...)
+		if err != nil || rs[0].Err != nil {
+			t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
+		}
+	}
+}
+
+// What is told every few seconds is counted from the ledger's indexes: ten thousand open
+// entries make it read none of them. Whoever reads an entry must allocate for it.
+func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
+	var log bytes.Buffer
+	h, d := resting(t, &log)
+	defer d.Close()
+	p := newHealthMonitor(h)
+	look := func() { p.gatherFacts() }
+	look()
+	l := d.Ledger()
+	pile(t, l, 10)
+	look() // what is new in the journal is read once
+	few := testing.AllocsPerRun(3, look)
+	const n = 10_000
+	pile(t, l, n)
+	look()
+	many := testing.AllocsPerRun(3, look)
+	kit.Check(t, many <= few+100, "%.0f allocations with 10 open entries, %.0f with %d", few, many, n)
+	if g := p.gatherFacts(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.OpenEntries() != n*9/10+9 || g.OldestOpen.IsZero() {
+		t.Errorf(`%v %v %s, want g.NeedsPerson["rejected"] = %v, g.Balance.OpenEntries() = %v, not g.OldestOpen.IsZero()`, g.NeedsPerson, g.Balance, g.OldestOpen, n/10+1, n*9/10+9)
+	}
 }

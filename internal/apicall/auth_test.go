@@ -34,8 +34,7 @@ func TestBasic_RawSecretAndRequestID(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) { got = append(got, r) })
 	api, _ := clients(t, Config{BaseURL: srv.URL + "/base/", RequestIDHeader: "X-Call",
 		Auth: Auth{Method: Basic, Username: "u ser", Secret: func() (string, error) { return current, nil }}})
-	ans, err := do(t, api, Request{Op: "ask", Path: []string{"v1", "a/b c"}, Query: map[string][]string{"cursor": {"x&y"}}})
-	kit.Must(t, err)
+	ans := kit.Value(do(t, api, Request{Op: "ask", Path: []string{"v1", "a/b c"}, Query: map[string][]string{"cursor": {"x&y"}}}))(t)
 	current = "renewed"
 	kit.Value(do(t, api, get("ask")))(t)
 	user, pass, _ := got[0].BasicAuth()
@@ -103,8 +102,7 @@ func TestOAuth_TokenRequest(t *testing.T) {
 			for range 3 {
 				kit.Value(do(t, api, get("ask")))(t)
 			}
-			want := []string{r.want + " grant_type=client_credentials&scope=read+write"}
-			kit.Want(t, "token requests", ts.requests, want)
+			kit.Want(t, "token requests", ts.requests, []string{r.want + " grant_type=client_credentials&scope=read+write"})
 		})
 	}
 }
@@ -134,9 +132,8 @@ func TestOAuth_MissingScopeIsNamed(t *testing.T) {
 	_, err := do(t, api, post("register", "[]"))
 	var se *ScopeError
 	ce := failure(t, err)
-	if !errors.As(err, &se) || !slices.Equal(se.Missing, []string{"wriet"}) || !strings.Contains(err.Error(), "wriet") {
-		t.Errorf("got %v, want the scope wriet named", err)
-	}
+	kit.Check(t, errors.As(err, &se) && slices.Equal(se.Missing, []string{"wriet"}) && strings.Contains(err.Error(), "wriet"),
+		"got %v, want the scope wriet named", err)
 	kit.Check(t, ts.calls == 0 && ce.Outcome == NotSent && ce.Denied,
 		"%d calls, outcome %v, credentials %v", ts.calls, ce.Outcome, ce.Denied)
 }
@@ -255,9 +252,8 @@ func TestToken_Answers(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			got, err := (&tokens{scopes: []string{"read", "write"}}).parseAnswer([]byte(r.body), now)
-			if (err == nil) != (r.life > 0) || err == nil && (got.expiry.Sub(now) != r.life || !got.renew.Before(got.expiry)) {
-				t.Errorf("got %+v, %v", got, err)
-			}
+			kit.Check(t, (err == nil) == (r.life > 0) && (err != nil || got.expiry.Sub(now) == r.life && got.renew.Before(got.expiry)),
+				"got %+v, %v", got, err)
 		})
 	}
 }

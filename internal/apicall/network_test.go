@@ -152,9 +152,8 @@ func TestNetwork_I24_FaultsOfTheLine(t *testing.T) {
 			if r.put && err == nil {
 				return
 			}
-			if ce := failure(t, err); ce.Outcome != r.want || strings.ContainsFunc(ce.Error(), unicode.IsControl) {
-				t.Errorf("PUT: %v, %s: %v", ce.Outcome, ce.Code, ce)
-			}
+			ce = failure(t, err)
+			kit.Check(t, ce.Outcome == r.want && !strings.ContainsFunc(ce.Error(), unicode.IsControl), "PUT: %v, %s: %v", ce.Outcome, ce.Code, ce)
 		})
 	}
 }
@@ -405,9 +404,8 @@ func TestNetwork_I20_OtherPortOfAConfiguredHost(t *testing.T) {
 	_, port, _ := net.SplitHostPort(addr)
 	_, store := clients(t, Config{BaseURL: "https://archive.example"})
 	_, err := store.put(t.Context(), upload{Op: "upload", URL: "https://archive.example:" + port + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
-	if ce := failure(t, err); ce.Code != "policy" || reached.Load() != 0 {
-		t.Errorf(`%s: %v, want ce.Code = "policy", reached.Load() = 0`, ce.Code, ce)
-	}
+	ce := failure(t, err)
+	kit.Check(t, ce.Code == "policy" && reached.Load() == 0, `%s: %v, want ce.Code = "policy", reached.Load() = 0`, ce.Code, ce)
 }
 
 // I20: the body of a registration goes to configured hosts alone, whatever address signs itself.
@@ -549,9 +547,8 @@ func TestPut_I12_AnEarlyYesThroughAProxy(t *testing.T) {
 					kit.Want(t, "the error", err, nil)
 					return
 				}
-				if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, r.want) {
-					t.Errorf("%v: %v, want ce.Outcome = %v, error %v", ce.Outcome, ce, OutcomeUnknown, r.want)
-				}
+				ce := failure(t, err)
+				kit.Check(t, ce.Outcome == OutcomeUnknown && errors.Is(err, r.want), "%v: %v, want ce.Outcome = %v, error %v", ce.Outcome, ce, OutcomeUnknown, r.want)
 			})
 		}
 	}

@@ -71,9 +71,8 @@ func TestOutcome_PostAndPut(t *testing.T) {
 			_, putErr := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary, Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 			for _, err := range []error{postErr, putErr} {
 				ce := failure(t, err)
-				if ce.Outcome != r.want || ce.Status != r.status || !ce.Sent || !strings.Contains(ce.Error(), r.words) {
-					t.Errorf("got outcome %v, status %d, %v; want %v, %d, %q", ce.Outcome, ce.Status, ce, r.want, r.status, r.words)
-				}
+				kit.Check(t, ce.Outcome == r.want && ce.Status == r.status && ce.Sent && strings.Contains(ce.Error(), r.words),
+					"got outcome %v, status %d, %v; want %v, %d, %q", ce.Outcome, ce.Status, ce, r.want, r.status, r.words)
 			}
 			kit.Want(t, "requests for one POST and one PUT", hits.Load(), 2)
 		})

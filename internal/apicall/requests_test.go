@@ -36,8 +36,7 @@ func TestNoteRequests_I7_I12_IDsOfCallsThatSucceed(t *testing.T) {
 		}}
 		api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: net})
 		ctx, note := NoteRequests(t.Context())
-		_, err := api.Do(ctx, Request{Op: "ask", Method: http.MethodGet, Path: []string{"first"}})
-		kit.Must(t, err)
+		kit.Value(api.Do(ctx, Request{Op: "ask", Method: http.MethodGet, Path: []string{"first"}}))(t)
 		kit.Want(t, name, note.Last(), archive.RequestID(net.log[len(net.log)-1].id+row.want))
 	}
 

@@ -96,9 +96,8 @@ func TestOAuth_I24_RevokedTokenIsRenewedOnce(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if s.asked != 2 || len(s.bodies) != 40 || slices.ContainsFunc(s.bodies, func(b string) bool { return b != "[1,2,3]" }) {
-					t.Errorf("%d token requests, want 2; %d calls, want 40: %q", s.asked, len(s.bodies), s.bodies)
-				}
+				kit.Check(t, s.asked == 2 && len(s.bodies) == 40 && !slices.ContainsFunc(s.bodies, func(b string) bool { return b != "[1,2,3]" }),
+					"%d token requests, want 2; %d calls, want 40: %q", s.asked, len(s.bodies), s.bodies)
 			})
 		})
 	}

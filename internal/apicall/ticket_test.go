@@ -1,8 +1,13 @@
 package apicall
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -64,9 +69,8 @@ func FuzzTicket(f *testing.F) {
 	f.Fuzz(func(t *testing.T, url, headers []byte) {
 		ticket, err := store.ReadTicket(archive.Ticket{Date: signed}, url, Fields{"headers": headers})
 		if err != nil {
-			if strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
-				t.Errorf("not fit for a log: %q", err)
-			}
+			kit.Check(t, !strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }),
+				"not fit for a log: %q", err)
 			return
 		}
 		for i, h := range ticket.Headers {
@@ -82,5 +86,135 @@ func FuzzTicket(f *testing.F) {
 			"%v %v, want ticket.Validity >= 0, ticket.Validity <= 7*24*time.Hour", ticket.SignedAt, ticket.Validity)
 		kit.Check(t, ticket.URL == "" || store.CheckURL(string(ticket.URL)) == nil,
 			"a ticket against policy: %q", string(ticket.URL))
+	})
+}
+
+func TestPolicy_I20_Presigned(t *testing.T) {
+	const real, listed, loop = "https://archive.example", "bucket.example", "http://127.0.0.1:8080"
+	rows := []struct {
+		name, base, allowed, url string
+		ok                       bool
+	}{
+		{"PublicHTTPS", real, "", "https://bucket.example/a.zip?X-Amz-Signature=x", true},
+		{"PlainHTTP", real, "", "http://bucket.example/a.zip?X-Amz-Signature=x", false},
+		{"PlainHTTPToLoopback", real, "", "http://127.0.0.1/a.zip", false},
+		{"Loopback", real, "", "https://127.0.0.1/a.zip", false},
+		{"LoopbackName", real, "", "https://LOCALHOST./a.zip", false},
+		{"PrivateAddress", real, "", "https://10.1.2.3/a", false},
+		{"LinkLocalMetadata", real, "", "https://169.254.169.254/latest", false},
+		{"MappedIPv6", real, "", "https://[::ffff:10.0.0.1]/a", false},
+		{"NAT64", real, "", "https://[64:ff9b::a00:1]/a", false},
+		{"Zone", real, "", "https://[fe80::1%25eth0]/a", false},
+		{"PublicAddress", real, "", "https://93.184.216.34/a", true},
+		{"User", real, "", "https://user@bucket.example/a", false},
+		{"Fragment", real, "", "https://bucket.example/a#b", false},
+		{"EmptyFragment", real, "", "https://bucket.example/a#", false},
+		{"OtherScheme", real, "", "ftp://bucket.example/a", false},
+		{"File", real, "", "file:///etc/passwd", false},
+		{"Relative", real, "", "/a", false},
+		{"Space", real, "", "https://bucket.example/a b", false},
+		{"Newline", real, "", "https://bucket.example/a\r\nHost: x", false},
+		{"Backslash", real, "", `https://bucket.example\@evil.example/`, false},
+		{"Listed", real, listed, "https://bucket.example/a", true},
+		{"ListedOtherCase", real, listed, "https://BUCKET.example./a", true},
+		{"NotListed", real, listed, "https://other.example/a", false},
+		{"SuffixOfListed", real, listed, "https://evil-bucket.example/a", false},
+		{"ListedPort", real, "bucket.example:8443", "https://bucket.example:8443/a", true},
+		{"ListedOtherPort", real, "bucket.example:8443", "https://bucket.example/a", false},
+		{"ListedPrivate", real, "10.1.2.3", "https://10.1.2.3/a", true},
+		{"BaseItself", real, listed, "https://archive.example/a", true},
+		{"LoopbackBase", loop, "", "http://127.0.0.1:9000/a", true},
+		{"LoopbackBasePublicPlain", loop, "", "http://bucket.example/a", false},
+		{"LoopbackBasePrivate", loop, "", "https://192.168.1.1/a", false},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			var list []string
+			if r.allowed != "" {
+				list = []string{r.allowed}
+			}
+			p, err := NewPolicy(r.base, list, nil)
+			kit.Must(t, err)
+			err = p.CheckPresigned(r.url)
+			var pe *PolicyError
+			kit.Check(t, r.ok == (err == nil) && (err == nil || errors.As(err, &pe)),
+				"%s: got %v, want ok=%v", r.url, err, r.ok)
+		})
+	}
+}
+
+func TestPolicy_BaseAndList(t *testing.T) {
+	for _, base := range []string{"", "archive.example", "http://archive.example", "https://u:p@archive.example", "https://a.example/?x=1"} {
+		kit.Fails(t, fmt.Sprintf("base %q was taken", base), kit.Err(NewPolicy(base, nil, nil)))
+	}
+	for _, entry := range []string{"https://x.example", "x.example/path", "*.x.example", "", "u@x.example"} {
+		_, err := NewPolicy("https://a.example", []string{entry}, nil)
+		kit.Check(t, err != nil, "allowed host %q was taken", entry)
+	}
+}
+
+// A public name that resolves into the local network is refused where the connection is made.
+func TestDialer_I20_ChecksResolvedAddress(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	kit.Must(t, err)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	public, _ := NewPolicy("https://archive.example", nil, nil)
+	listed, _ := NewPolicy("https://archive.example", []string{"localhost"}, nil)
+	_, err = newDialer(public, nil)(context.Background(), "tcp", "localhost:"+port)
+	var pe *PolicyError
+	kit.Check(t, errors.As(err, &pe) && isBeforeConnection(err),
+		"dial through a name to loopback: got %v, want a *PolicyError", err)
+	conn, err := newDialer(listed, nil)(context.Background(), "tcp", "localhost:"+port)
+	kit.Need(t, err == nil, "a listed host may lie anywhere: %v", err)
+	conn.Close()
+}
+
+func TestPolicy_Addresses(t *testing.T) {
+	p, _ := NewPolicy("https://archive.example", nil, nil)
+	for _, a := range []string{"127.0.0.1", "::1", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.1.1",
+		"224.0.0.1", "255.255.255.255", "fe80::1", "fc00::1", "fec0::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1"} {
+		kit.Check(t, p.checkAddress("h", netip.MustParseAddr(a)) != nil, "%s counts as public", a)
+	}
+	for _, a := range []string{"8.8.8.8", "2606:4700::1111", "52.218.0.1"} {
+		kit.Want(t, a, p.checkAddress("h", netip.MustParseAddr(a)), nil)
+	}
+}
+
+func TestParseLink_KeepsEveryByte(t *testing.T) {
+	for _, raw := range []string{
+		"https://b.example/a%2Fb/c%20d.zip?X-Amz-Credential=AK%2F20260303%2Feu&x=a+b&empty=&X-Amz-Signature=ab",
+		"https://b.example/sp%c3%bcnde!*'();:@&=+$,~/%7Etilde?sig=%2f%2F",
+		"https://b.example/[brackets]|pipe^caret?a=[b]|c",
+		"https://b.example/ü/raw?ü=1",
+		"https://b.example?only=query",
+		"https://b.example/trailing?",
+		"https://b.example/a%41b",
+	} {
+		u, err := parseLink(raw)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		want := strings.TrimPrefix(raw, "https://b.example")
+		if strings.HasPrefix(want, "?") {
+			want = "/" + want
+		}
+		kit.Want(t, "on the wire", u.RequestURI(), want)
+	}
+}
+
+func FuzzPolicy(f *testing.F) {
+	f.Add("https://b.example/a?X-Amz-Signature=x")
+	f.Add("https://127.0.0.1:1/%zz")
+	f.Add("http://[::1]//x\\y@z")
+	p, _ := NewPolicy("https://archive.example", nil, nil)
+	f.Fuzz(func(t *testing.T, raw string) {
+		if p.CheckPresigned(raw) != nil {
+			return
+		}
+		u, err := url.Parse(raw)
+		kit.Check(t, err == nil && u.Scheme == "https" && u.User == nil && !isLoopbackHost(u.Hostname()),
+			"allowed: %q", raw)
 	})
 }

@@ -28,21 +28,18 @@ func TestPut_LengthAlwaysNeverChunked(t *testing.T) {
 			_, store := clients(t, Config{BaseURL: srv.URL})
 			uri := "/a%2Fb.zip?x=%2f+1&X-Amz-Signature=" + signatureCanary
 			content := bytes.Repeat([]byte("z"), size)
-			ans, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + uri, Size: int64(size), SHA256: sum(string(content)),
+			ans := kit.Value(store.put(context.Background(), upload{Op: "upload", URL: srv.URL + uri, Size: int64(size), SHA256: sum(string(content)),
 				Header: http.Header{"Content-Type": {"application/octet-stream"}, "Content-Md5": {"abc="}},
 				Open: func() (io.ReadCloser, error) {
 					return io.NopCloser(io.LimitReader(bytes.NewReader(content), 1<<40)), nil
-				}})
-			kit.Must(t, err)
-			if got.ContentLength != int64(size) || len(got.TransferEncoding) != 0 || n != int64(size) || got.RequestURI != uri {
-				t.Errorf("length %d, encoding %v, received %d, uri %s", got.ContentLength, got.TransferEncoding, n, got.RequestURI)
-			}
+				}}))(t)
+			kit.Check(t, got.ContentLength == int64(size) && len(got.TransferEncoding) == 0 && n == int64(size) && got.RequestURI == uri,
+				"length %d, encoding %v, received %d, uri %s", got.ContentLength, got.TransferEncoding, n, got.RequestURI)
 			if want := size > expectAbove; (got.Header.Get("Expect") != "") != want {
 				t.Errorf("Expect: %q", got.Header.Get("Expect"))
 			}
-			if got.Header.Get("Authorization") != "" || got.Header.Get("Content-Md5") != "abc=" || ans.Header.Get("ETag") != `"abc"` {
-				t.Errorf("headers %v, answer %v", got.Header, ans.Header)
-			}
+			kit.Check(t, got.Header.Get("Authorization") == "" && got.Header.Get("Content-Md5") == "abc=" && ans.Header.Get("ETag") == `"abc"`,
+				"headers %v, answer %v", got.Header, ans.Header)
 		})
 	}
 }
@@ -149,15 +146,13 @@ func TestGet_RepeatsWhatPasses(t *testing.T) {
 				})})
 				begun := time.Now()
 				ans, err := do(t, api, get("list"))
-				if n != r.requests || r.ok != (err == nil) || r.ok && string(ans.Body) != "fine" || len(ids) != 1 {
-					t.Errorf("%d requests, ids %v, error %v", n, ids, err)
-				}
+				kit.Check(t, n == r.requests && r.ok == (err == nil) && (!r.ok || string(ans.Body) == "fine") && len(ids) == 1,
+					"%d requests, ids %v, error %v", n, ids, err)
 				took := time.Since(begun)
 				kit.Check(t, took >= r.atLeast && took <= time.Minute, "took %v", took)
 				if r.name == "RetryAfterBeyondCap" {
-					if ce := failure(t, err); ce.RetryAfter != 20*time.Second || ce.Message != "later" {
-						t.Errorf(`%+v, want ce.RetryAfter = 20*time.Second, ce.Message = "later"`, ce)
-					}
+					ce := failure(t, err)
+					kit.Check(t, ce.RetryAfter == 20*time.Second && ce.Message == "later", `%+v, want ce.RetryAfter = 20*time.Second, ce.Message = "later"`, ce)
 				}
 				kit.Check(t, r.name != "GatewayForEver" || strings.Contains(err.Error(), "last words"),
 					"the last answer's words are lost: %v", err)

@@ -205,9 +205,8 @@ func TestPDF_I10_IsFixedForEver(t *testing.T) {
 	content := Sum([]byte("%PDF-1.7 %%EOF"))
 	id := DerivePDFID("ap@in.example", content)
 	kit.Want(t, "derived", "135ecb7a-01f3-53a7-9c9b-d48b785dbcae", id.String())
-	if DerivePDFID("AP@IN.example", content) != id || ReceivingDigest("AP@IN.example") != ReceivingDigest("ap@in.example") {
-		t.Error("the case of the address makes another mailbox")
-	}
+	kit.Check(t, DerivePDFID("AP@IN.example", content) == id && ReceivingDigest("AP@IN.example") == ReceivingDigest("ap@in.example"),
+		"the case of the address makes another mailbox")
 	for name, other := range map[string]ID{
 		"Address": DerivePDFID("ap2@in.example", content), "Content": DerivePDFID("ap@in.example", Sum(nil)),
 		"Vault": DeriveID("pdf", content, ReceivingDigest("ap@in.example")),
@@ -251,9 +250,8 @@ func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kit.Want(t, "the life", row.ticket.Life(), row.alone)
 			limited := row.ticket.LimitLife(15 * time.Minute)
-			if got := limited.Life(); got != row.limited || limited.LimitLife(15*time.Minute).Life() != got {
-				t.Errorf("limited: Life = %v, want %v", got, row.limited)
-			}
+			got := limited.Life()
+			kit.Check(t, got == row.limited && limited.LimitLife(15*time.Minute).Life() == got, "limited: Life = %v, want %v", got, row.limited)
 		})
 	}
 }

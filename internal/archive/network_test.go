@@ -40,9 +40,8 @@ func TestNetworkWords(t *testing.T) {
 	}
 	kit.Check(t, NetworkInvoice.NotificationWord() == "Invoice" && NetworkCreditNote.NotificationWord() == "CreditNode",
 		"a kind has another word in notifications")
-	if !ImageFile.IsKnown() || !AttachmentFile.IsKnown() || !DataFile.IsKnown() || FileType("image").IsKnown() || FileType("").IsKnown() {
-		t.Error("the types of files are others")
-	}
+	kit.Check(t, ImageFile.IsKnown() && AttachmentFile.IsKnown() && DataFile.IsKnown() && !FileType("image").IsKnown() && !FileType("").IsKnown(),
+		"the types of files are others")
 	n := Notification{Properties: []NamedValue{{"a", "1"}, {"a", "2"}}}
 	kit.Check(t, n.Property("a") == "1" && n.Property("b") == "", "a property has another value")
 }

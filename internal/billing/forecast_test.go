@@ -61,8 +61,7 @@ func sheetTotals(t *testing.T) (all []ledger.Total) {
 // IT: its first document came today, so that there is no rate. DE2: nothing came in the last three months, so that it stays
 // as it is: 28 documents, 42 MB, 1.5 MB, 14 beyond, 2.59. ES: nobody knows any size.
 func TestBills_SheetByHand(t *testing.T) {
-	bills, err := Bills(sheetTotals(t), Rule{Price: "0.185", Currency: "EUR"}, time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC))
-	kit.Must(t, err)
+	bills := kit.Value(Bills(sheetTotals(t), Rule{Price: "0.185", Currency: "EUR"}, time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)))(t)
 	none := Forecast{}
 	for _, want := range []struct {
 		vault              archive.VaultID

@@ -154,9 +154,8 @@ func TestAnswer_I31_OneCompany(t *testing.T) {
 	kit.Want(t, "booked and missing", []any{len(rows), a.Missing()}, []any{2, uint64(2)})
 	b := w.open(testSettings())
 	_, err := b.Answer(t.Context(), Question{From: "2026-10-01", To: "2026-10-31", Company: "Acne", Now: day("2026-11-20")}, w.led, nil)
-	if unknown, is := errors.AsType[*UnknownCompanyError](err); !is || len(unknown.Near) != 1 || unknown.Near[0] != "Acme" {
-		t.Errorf(`%v, want is, len(unknown.Near) = 1, unknown.Near[0] = "Acme"`, err)
-	}
+	unknown, is := errors.AsType[*UnknownCompanyError](err)
+	kit.Check(t, is && len(unknown.Near) == 1 && unknown.Near[0] == "Acme", `%v, want is, len(unknown.Near) = 1, unknown.Near[0] = "Acme"`, err)
 }
 
 // I31: what the index has of a registration that never got content does not stand for the one that succeeded.

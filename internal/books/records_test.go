@@ -98,9 +98,8 @@ func TestRecords_I32_WhatIsNotWhole(t *testing.T) {
 	}
 	failed := errors.New("stop here")
 	for _, content := range []string{"[" + one + "]", one, "ID,INVOICE_NUM,STATUS\n1,2,3\n"} {
-		if err := (reader{testSettings(), testSettings().columns()}).readRecords(strings.NewReader(content), func(record) error { return failed }); !errors.Is(err, failed) {
-			t.Errorf("%q: %v, want error %v", content, err, failed)
-		}
+		kit.Fails(t, fmt.Sprintf("%q", content),
+			(reader{testSettings(), testSettings().columns()}).readRecords(strings.NewReader(content), func(record) error { return failed }), failed)
 	}
 }
 
@@ -135,9 +134,8 @@ func FuzzRecords_I31(f *testing.F) {
 		var want []map[string]json.RawMessage
 		err = d.Decode(&want)
 		kit.Need(t, err == nil, "read %q, which is no list of objects: %v", content, err)
-		if _, err := d.Token(); !errors.Is(err, io.EOF) || len(want) != len(got) {
-			t.Fatalf("read %d of %d records; behind them %v", len(got), len(want), err)
-		}
+		_, err = d.Token()
+		kit.Need(t, errors.Is(err, io.EOF) && len(want) == len(got), "read %d of %d records; behind them %v", len(got), len(want), err)
 		for i, object := range want {
 			for at, names := range testSettings().columns() {
 				name := strings.Join(names, "")

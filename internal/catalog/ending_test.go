@@ -33,9 +33,8 @@ func TestCatalog_I23_StoppingEndsASearch(t *testing.T) {
 			runtime.Gosched()
 		}
 		stop()
-		if err := <-ended; !errors.Is(err, errEnding) || !errors.Is(err, context.Canceled) {
-			t.Errorf("err = %v, want error %v, error context.Canceled", err, errEnding)
-		}
+		err := <-ended
+		kit.Check(t, errors.Is(err, errEnding) && errors.Is(err, context.Canceled), "err = %v, want error %v, error context.Canceled", err, errEnding)
 	})
 	kit.Lacks(t, "the log", w.log.String(), "ERROR")
 }

@@ -113,9 +113,8 @@ func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 				s := c.Status()
 				kit.Check(t, s.Describe() == "" && helps(c, NewQuery([]string{"acme"})), "the catalog did not come back: %+v", s)
 			})
-			if log := w.log.String(); strings.Count(log, "made anew") != 2 || strings.Contains(log, "WARN") || strings.Contains(log, "ERROR") {
-				t.Errorf("it says:\n%s", log)
-			}
+			log := w.log.String()
+			kit.Check(t, strings.Count(log, "made anew") == 2 && !strings.Contains(log, "WARN") && !strings.Contains(log, "ERROR"), "it says:\n%s", log)
 		})
 	}
 }

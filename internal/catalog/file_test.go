@@ -108,9 +108,8 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 			w.inBubble(t, func(t *testing.T) {
 				c := New(w.config())
 				stop := runUntilMade(c)
-				if s := c.Status(); s.Made != 100 || s.Describe() != "" || !w.mustFind(c, "4711") || !w.mustFind(c, "0500", "mul") {
-					t.Errorf("not made anew: %+v", s)
-				}
+				s := c.Status()
+				kit.Check(t, s.Made == 100 && s.Describe() == "" && w.mustFind(c, "4711") && w.mustFind(c, "0500", "mul"), "not made anew: %+v", s)
 				stop()
 			})
 			kit.Holds(t, "the log", w.log.String(), tt.says)

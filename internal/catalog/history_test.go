@@ -44,9 +44,8 @@ func (w *world) checkHistory(c *Catalog) {
 		}
 	}
 	keys, err := c.NewestIn(w.t.Context(), ledger.Archived, 1000)
-	if err != nil || len(keys) != len(archived) || slices.ContainsFunc(keys, func(k archive.Key) bool { return !archived[k] }) {
-		w.t.Errorf("%v: %d archived documents, want %d", err, len(keys), len(archived))
-	}
+	kit.Check(w.t, err == nil && len(keys) == len(archived) && !slices.ContainsFunc(keys, func(k archive.Key) bool { return !archived[k] }),
+		"%v: %d archived documents, want %d", err, len(keys), len(archived))
 	few, err := c.NewestIn(w.t.Context(), ledger.Archived, 5)
 	if err != nil || !slices.Equal(few, keys[:5]) {
 		w.t.Errorf("%v: the newest five are %v, of all %v", err, few, keys[:5])

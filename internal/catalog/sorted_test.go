@@ -92,9 +92,8 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 				for _, reverse := range []bool{false, true} {
 					filter, s, part, limit := w.randomFilter(), Sorting{By: by, Reverse: reverse}, 1+w.rng.IntN(40), 1+w.rng.IntN(400)
 					got, want := w.listSorted(c, filter, s, part, limit), w.listSorted(byLedger(w), filter, s, 1000, limit)
-					if !slices.Equal(got, want) {
-						t.Fatalf("seed %d, round %d, %+v, %+v, parts of %d, %d of them:\n%v, want\n%v", seed, round, filter, s, part, limit, got, want)
-					}
+					kit.Need(t, slices.Equal(got, want),
+						"seed %d, round %d, %+v, %+v, parts of %d, %d of them:\n%v, want\n%v", seed, round, filter, s, part, limit, got, want)
 					again := w.listSorted(byLedger(w), filter, s, part, limit)
 					kit.Need(t, slices.Equal(again, want), "by the ledger alone, %+v in parts of %d: %v, want %v", s, part, again, want)
 					listed += len(got)
@@ -121,9 +120,8 @@ func (w *world) comparePages(c *Catalog, f Filter, s Sorting, byLedger *Catalog)
 			break
 		}
 		s.After = page[size-1]
-		if rest := w.listSorted(byLedger, f, s, 1000, size); !slices.Equal(rest, want[len(got):min(len(want), len(got)+size)]) {
-			w.t.Fatalf("by the ledger alone behind %s, %+v, %+v: %v", s.After, f, s, rest)
-		}
+		rest := w.listSorted(byLedger, f, s, 1000, size)
+		kit.Need(w.t, slices.Equal(rest, want[len(got):min(len(want), len(got)+size)]), "by the ledger alone behind %s, %+v, %+v: %v", s.After, f, s, rest)
 	}
 	kit.Need(w.t, slices.Equal(got, want), "%+v, %+v, in pages:\n%v, want\n%v", f, s, got, want)
 }
@@ -171,9 +169,8 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 			kit.Want(t, name, strings.Join(got, " "), row.want)
 		}
 	}
-	if err := c.ListSorted(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil); err == nil || !strings.Contains(err.Error(), "no entry has the key") {
-		t.Errorf(`err = %v, want an error, err with "no entry has the key"`, err)
-	}
+	err = c.ListSorted(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil)
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "no entry has the key"), `err = %v, want an error, err with "no entry has the key"`, err)
 }
 
 // A sorted list by the catalog reads the entries that it gives, and no others.

@@ -83,9 +83,8 @@ func checkDrawing(t *testing.T, title string, drawn template.HTML) {
 	type box struct{ left, right, y float64 }
 	var boxes []box
 	for _, e := range all {
-		if e.name == "style" || e.name == "script" || e.attributes["style"] != "" || e.name != "svg" && e.attributes["class"] == "" {
-			t.Errorf("the policy of the pages forbids %v, or it has no class", e)
-		}
+		kit.Check(t, e.name != "style" && e.name != "script" && e.attributes["style"] == "" && (e.name == "svg" || e.attributes["class"] != ""),
+			"the policy of the pages forbids %v, or it has no class", e)
 		for name, value := range e.attributes {
 			kit.Lacks(t, name, value, "NaN", "Inf")
 		}

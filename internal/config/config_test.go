@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"vaultd/internal/archive"
-
 	"vaultd/internal/networkapi"
 	"vaultd/internal/test/kit"
 )
@@ -46,9 +45,7 @@ func load(t *testing.T, text string, vars map[string]string) (Config, []Fault) {
 		return cfg, nil
 	}
 	var wrong *Error
-	if !errors.As(err, &wrong) {
-		t.Fatalf("not a configError: %v", err)
-	}
+	kit.Need(t, errors.As(err, &wrong), "not a configError: %v", err)
 	return cfg, wrong.Faults
 }
 
@@ -106,9 +103,7 @@ var ignoreDerived = cmp.Options{cmpopts.IgnoreFields(Config{}, "Location", "doc"
 func TestConfigDefaults(t *testing.T) {
 	got := mustLoad(t, smallConfig)
 	kit.Want(t, "difference (-want +got)", cmp.Diff(defaultConfig(), got, ignoreDerived), "")
-	if got.Location.String() != "Europe/Berlin" {
-		t.Errorf("location %v", got.Location)
-	}
+	kit.Want(t, "location", got.Location.String(), "Europe/Berlin")
 }
 
 // The example shows the defaults: what a person has to change is the only difference. As long as it is not changed, it is
@@ -119,9 +114,8 @@ func TestConfigExample(t *testing.T) {
 	kit.Must(t, err)
 	_, err = Load(path, noEnv)
 	wrong, ok := errors.AsType[*Error](err)
-	if !ok || len(wrong.Faults) != 2 || wrong.Faults[0].Key != "service.base_url" || wrong.Faults[1].Key != "drops[0].vault" {
-		t.Errorf("as it is: %v", err)
-	}
+	kit.Check(t, ok && len(wrong.Faults) == 2 && wrong.Faults[0].Key == "service.base_url" && wrong.Faults[1].Key == "drops[0].vault",
+		"as it is: %v", err)
 	got := mustLoad(t, strings.NewReplacer(exampleHost, "vault.example", exampleVault, "V-1").Replace(string(text)))
 	want := defaultConfig()
 	want.Service.Auth.Username = "archive-user"
@@ -131,16 +125,13 @@ func TestConfigExample(t *testing.T) {
 	want.Extracts.Custody = "/srv/vaultd-custody"
 	want.Network.Auth = BasicAuth{Method: "basic", Username: "network-user", SecretFile: "/etc/vaultd/secret-network"}
 	kit.Want(t, "difference (-want +got)", cmp.Diff(want, got, ignoreDerived), "")
-	if first, _, _ := strings.Cut(string(text), "\n"); first != "# yaml-language-server: $schema=/usr/share/vaultd/config.schema.json" {
-		t.Errorf("first line %q", first)
-	}
-	schema, err := parseSchema()
-	kit.Must(t, err)
+	first, _, _ := strings.Cut(string(text), "\n")
+	kit.Check(t, first == "# yaml-language-server: $schema=/usr/share/vaultd/config.schema.json", "first line %q", first)
+	schema := kit.Value(parseSchema())(t)
 	doc := parseDocument(path, text)
 	everyKey(schema, nil, func(loc location) {
-		if _, ok := doc.keys[loc.key()]; !ok {
-			t.Errorf("the example does not show %v", loc)
-		}
+		_, ok := doc.keys[loc.key()]
+		kit.Check(t, ok, "the example does not show %v", loc)
 	})
 }
 
@@ -159,8 +150,7 @@ func everyKey(n *schemaNode, loc location, visit func(location)) {
 
 // Schema and types are two lists of the same keys.
 func TestConfigSchemaNamesEveryField(t *testing.T) {
-	schema, err := parseSchema()
-	kit.Must(t, err)
+	schema := kit.Value(parseSchema())(t)
 	var walk func(reflect.Type, *schemaNode, location)
 	walk = func(typ reflect.Type, n *schemaNode, loc location) {
 		if typ.Kind() == reflect.Slice && n.items != nil {
@@ -233,16 +223,13 @@ func lines(faults []Fault) []string {
 // What a person sees of one fault: place, problem, line with caret, advice.
 func TestConfigFaultForAPerson(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	text := strings.Replace(smallConfig, "vault: V-1", "vault: V-1, setle: 30s", 1)
-	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	kit.Must(t, os.WriteFile(path, []byte(strings.Replace(smallConfig, "vault: V-1", "vault: V-1, setle: 30s", 1)), 0o600))
 	_, err := Load(path, noEnv)
 	want := path + `:5:62: drops[0].setle: is not a known key
   5 |   - {name: acme-in, path: /srv/invoices/acme-in, vault: V-1, setle: 30s}
     |                                                              ^
   hint: did you mean settle?`
-	if err == nil || err.Error() != want {
-		t.Errorf("got\n%v\nwant\n%s", err, want)
-	}
+	kit.Check(t, err != nil && err.Error() == want, "got\n%v\nwant\n%s", err, want)
 }
 
 // with puts one more line of top-level YAML under the small configuration.
@@ -389,12 +376,10 @@ func TestConfigAccepts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := mustLoad(t, text)
-			if name == "PriceIsExact" && cfg.Billing.PricePerTransaction != "9007199254740993.10" {
-				t.Errorf("price %s", cfg.Billing.PricePerTransaction)
-			}
-			if name == "LoopbackShortWindow" && cfg.Service.BaseURL != "http://[::1]:8080" {
-				t.Errorf("base %s", cfg.Service.BaseURL)
-			}
+			kit.Check(t, name != "PriceIsExact" || cfg.Billing.PricePerTransaction == "9007199254740993.10",
+				"price %s", cfg.Billing.PricePerTransaction)
+			kit.Check(t, name != "LoopbackShortWindow" || cfg.Service.BaseURL == "http://[::1]:8080",
+				"base %s", cfg.Service.BaseURL)
 		})
 	}
 }
@@ -407,9 +392,7 @@ func TestConfigSettings_WithoutAValueAreEmpty(t *testing.T) {
 		shown[s.Key] = s.FormatYAML()
 	}
 	for key, want := range map[string]string{"access.groups": "[]", "drops[0].defaults": "{}", "drops[0].require": "{}"} {
-		if shown[key] != want {
-			t.Errorf("%s is shown as %q, want %q", key, shown[key], want)
-		}
+		kit.Want(t, key+" is shown", shown[key], want)
 	}
 }
 
@@ -447,21 +430,18 @@ func TestConfigEnvironment(t *testing.T) {
 	for _, f := range faults {
 		got = append(got, f.String())
 	}
-	if diff := cmp.Diff([]string{
+	kit.Want(t, "(-want +got)", cmp.Diff([]string{
 		"VAULTD_STATE_DIR: state_dir: is not an absolute path on a local disk, such as /var/lib/vaultd",
 		"VAULTD_TIME_ZONE: time_zone: is not a known time zone\n  hint: write a name such as Europe/Berlin or UTC",
 		"VAULTD_UPLOAD_WORKERS: upload.workers: is not a whole number\n  hint: write a whole number from 1 to 64",
-	}, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	}, got), "")
 }
 
 func TestConfigFileItself(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Load(filepath.Join(dir, "none.yaml"), noEnv)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml: does not exist\n  hint: ") {
-		t.Errorf("missing: %v", err)
-	}
+	kit.Check(t, errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "none.yaml: does not exist\n  hint: "),
+		"missing: %v", err)
 	if _, err = Load(dir, noEnv); err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("directory: %v", err)
 	}
@@ -477,34 +457,28 @@ func TestParseDuration(t *testing.T) {
 		"30s": 30 * time.Second, "1h30m": 90 * time.Minute, "7d": 7 * day, "1d12h": 36 * time.Hour,
 		"1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "0s": 0, "720h": 30 * day,
 	} {
-		if got, err := ParseDuration(text); got != want || err != nil {
-			t.Errorf("%s: %v, %v, want got = %v, no error", text, got, err, want)
-		}
+		got, err := ParseDuration(text)
+		kit.Check(t, got == want && err == nil, "%s: %v, %v, want got = %v, no error", text, got, err, want)
 	}
 	for text, want := range map[string]error{
 		"": errDuration, "5 s": errDuration, "-1s": errDuration, "1w": errDuration, "12h1d": errDuration, "s": errDuration,
 		"30": errNoUnit, "1.5": errNoUnit, "106752d": errTooLarge, "106751d24h": errTooLarge, "9999999h": errTooLarge,
 		"99999999999999999999d": errTooLarge,
 	} {
-		if _, err := ParseDuration(text); !errors.Is(err, want) {
-			t.Errorf("%q: %v, want %v", text, err, want)
-		}
+		kit.Fails(t, fmt.Sprintf("%q", text), kit.Err(ParseDuration(text)), want)
 	}
 }
 
 func TestParseYears(t *testing.T) {
 	for text, want := range map[string]archive.Retention{"": 0, "1y": 1, "10y": 10, "15y": 15, "010y": 10} {
-		if got, err := parseYears(text); got != want || err != nil {
-			t.Errorf("%s: %v, %v, want got = %v, no error", text, got, err, want)
-		}
+		got, err := parseYears(text)
+		kit.Check(t, got == want && err == nil, "%s: %v, %v, want got = %v, no error", text, got, err, want)
 	}
 	for text, want := range map[string]error{
 		"0y": errYears, "y": errYears, "-1y": errYears, "10 y": errYears, "10Y": errYears, "10 years": errYears, "120h": errYears, "1.5y": errYears,
 		"10": errNoUnit, "16y": errTooLarge, "99999999999999999999y": errTooLarge,
 	} {
-		if _, err := parseYears(text); !errors.Is(err, want) {
-			t.Errorf("%q: %v, want %v", text, err, want)
-		}
+		kit.Fails(t, fmt.Sprintf("%q", text), kit.Err(parseYears(text)), want)
 	}
 }
 
@@ -512,17 +486,14 @@ func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{
 		"100MB": 100_000_000, "1MiB": 1 << 20, "20GB": 20_000_000_000, "2 GiB": 2 << 30, "1.5MB": 1_500_000, "7B": 7, "3kB": 3000,
 	} {
-		if got, err := parseSize(text); got != want || err != nil {
-			t.Errorf("%s: %v, %v, want got = %v, no error", text, got, err, want)
-		}
+		got, err := parseSize(text)
+		kit.Check(t, got == want && err == nil, "%s: %v, %v, want got = %v, no error", text, got, err, want)
 	}
 	for text, want := range map[string]error{
 		"": errSize, "MB": errSize, "-1MB": errSize, "1 gigabyte": errSize, "1mb": errSize,
 		"100": errNoUnit, "9999999999TB": errTooLarge,
 	} {
-		if _, err := parseSize(text); !errors.Is(err, want) {
-			t.Errorf("%q: %v, want %v", text, err, want)
-		}
+		kit.Fails(t, fmt.Sprintf("%q", text), kit.Err(parseSize(text)), want)
 	}
 }
 

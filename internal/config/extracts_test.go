@@ -26,9 +26,8 @@ func TestExtracts(t *testing.T) {
 // The drop that extracts are put into takes what vaultd puts there.
 func TestExtracts_ToDrop(t *testing.T) {
 	section := strings.Replace(goodExtracts, "custody:", "to_drop: acme-in, to_drop_type: Invoice, custody:", 1)
-	if got := mustLoad(t, withExtracts(section)).Extracts; got.ToDrop != "acme-in" || got.ToDropType != "Invoice" {
-		t.Errorf(`%+v, want got.ToDrop = "acme-in", got.ToDropType = "Invoice"`, got)
-	}
+	got := mustLoad(t, withExtracts(section)).Extracts
+	kit.Check(t, got.ToDrop == "acme-in" && got.ToDropType == "Invoice", `%+v, want got.ToDrop = "acme-in", got.ToDropType = "Invoice"`, got)
 	for more, want := range map[string]string{
 		"complete: marker":               "is a drop with complete: marker, *",
 		"require: {recipientName: Acme}": "is a drop with require, *",
@@ -81,9 +80,8 @@ func TestBooks(t *testing.T) {
 	if got.Table != "IA_INVOICE" || !slices.Equal(got.Columns.Key, Names{"ID"}) || len(got.Columns.Company) > 0 || got.Booked.Values[0] != "Booked" || got.From != "2026-01-01" {
 		t.Errorf(`%+v, want got.Table = "IA_INVOICE", got.Columns.Key = [ID], got.Columns.Company = [], got.Booked.Values[0] = "Booked", got.From = "2026-01-01"`, got)
 	}
-	if got := mustLoad(t, withExtracts(goodExtracts+strings.Replace(goodBooks, "NUM", "[NUMBER, NUM]", 1))).Books; !slices.Equal(got.Columns.Number, Names{"NUMBER", "NUM"}) {
-		t.Errorf("names of a column: %q, want two", got.Columns.Number)
-	}
+	kit.Want(t, "names of a column",
+		mustLoad(t, withExtracts(goodExtracts+strings.Replace(goodBooks, "NUM", "[NUMBER, NUM]", 1))).Books.Columns.Number, Names{"NUMBER", "NUM"})
 	mustLoad(t, withExtracts("books: {from: soon}\n")) // without a table nothing of it counts
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -35,14 +36,12 @@ func TestNetwork_FileTypes(t *testing.T) {
 		`file_types: {"*": dataFile}, `:  {networkapi.AnyEnding: archive.DataFile},
 	} {
 		cfg := mustLoad(t, withExtracts(strings.Replace(goodNetwork, "auth:", text+"auth:", 1)))
-		if !maps.Equal(cfg.Network.FileTypes, want) || len(cfg.Network.FileTypes.Faults()) > 0 {
-			t.Errorf("%s: %v, want cfg.Network.FileTypes = %v, len(cfg.Network.FileTypes.Faults()) <= 0", text, cfg.Network.FileTypes, want)
-		}
+		kit.Check(t, maps.Equal(cfg.Network.FileTypes, want) && len(cfg.Network.FileTypes.Faults()) <= 0,
+			"%s: %v, want cfg.Network.FileTypes = %v, len(cfg.Network.FileTypes.Faults()) <= 0", text, cfg.Network.FileTypes, want)
 	}
 	got := mustLoad(t, withExtracts(strings.Replace(goodNetwork, "auth:", "credit_notes: /v3/notes, page_size: 5000, poll: 10s, workers: 16, auth:", 1))).Network
-	if got.CreditNotes != "/v3/notes" || got.PageSize != 5000 || got.Poll != 10*time.Second || got.Workers != 16 {
-		t.Errorf(`%+v, want got.CreditNotes = "/v3/notes", got.PageSize = 5000, got.Poll = 10*time.Second, got.Workers = 16`, got)
-	}
+	kit.Check(t, got.CreditNotes == "/v3/notes" && got.PageSize == 5000 && got.Poll == 10*time.Second && got.Workers == 16,
+		`%+v, want got.CreditNotes = "/v3/notes", got.PageSize = 5000, got.Poll = 10*time.Second, got.Workers = 16`, got)
 }
 
 // The directory of France is asked before documents are sent where that is written, and only by its words.
@@ -86,9 +85,8 @@ func TestNetwork_ReceiveInto(t *testing.T) {
 // Copies of what is sent go into a drop of the archive that takes folders by themselves.
 func TestNetwork_ArchiveSent(t *testing.T) {
 	for written, want := range map[string]ArchiveSent{"": {When: "delivered"}, "archive_sent: {into: acme-in}, ": {"acme-in", "delivered"}, "archive_sent: {into: acme-in, when: taken}, ": {"acme-in", OnceTaken}} {
-		if got := mustLoad(t, withNetwork(strings.Replace(goodNetwork, "auth:", written+"auth:", 1), "")).Network.ArchiveSent; got != want {
-			t.Errorf("%q: %+v, want got = %v", written, got, want)
-		}
+		kit.Want(t, fmt.Sprintf("%q", written),
+			mustLoad(t, withNetwork(strings.Replace(goodNetwork, "auth:", written+"auth:", 1), "")).Network.ArchiveSent, want)
 	}
 	for written, want := range map[string]string{
 		"{into: other}":                 "network.archive_sent.into: is the name of no drop; drops has acme-in, acme-out",
@@ -152,9 +150,8 @@ func TestConfig_NetworkRoute(t *testing.T) {
 	}
 	rules := cfg.PackingRules(cfg.Drops[0])
 	kit.Check(t, rules.Sidecar == "metadata.json", `%+v, want rules.Sidecar = "metadata.json"`, rules)
-	if drops := cfg.VaultDrops(); len(drops) != 1 || drops[0].Name != "acme-in" {
-		t.Errorf(`%+v, want len(drops) = 1, drops[0].Name = "acme-in"`, drops)
-	}
+	drops := cfg.VaultDrops()
+	kit.Check(t, len(drops) == 1 && drops[0].Name == "acme-in", `%+v, want len(drops) = 1, drops[0].Name = "acme-in"`, drops)
 	// A key that says nothing, because it is written with its default, is no fault.
 	mustLoad(t, withNetwork(goodNetwork, ", vault: '', sidecar: metadata.json, defaults: {}, retention: '', same_pdf: return"))
 	mustLoad(t, strings.Replace(smallConfig, "vault: V-1", "vault: V-1, document: document.json", 1))

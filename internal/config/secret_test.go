@@ -91,9 +91,8 @@ func TestReadSecret_NotAFile(t *testing.T) {
 		kit.Missing(t, "a file system with FIFOs: "+err.Error())
 	}
 	for _, path := range []string{fifo, filepath.Dir(fifo)} {
-		if _, err := ReadSecret(path, noEnv); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-			t.Errorf(`%s: %v, want an error, err with "not a regular file"`, path, err)
-		}
+		_, err := ReadSecret(path, noEnv)
+		kit.Check(t, err != nil && strings.Contains(err.Error(), "not a regular file"), `%s: %v, want an error, err with "not a regular file"`, path, err)
 	}
 }
 
@@ -145,9 +144,7 @@ func TestCheckDisk(t *testing.T) {
 	err := check(t, open, "")
 	kit.Check(t, errors.As(err, &rights) && rights.Path == open, "too open: %v", err)
 	var wrong *Error
-	if !errors.As(err, &wrong) || wrong.Faults[0].Line != 3 || wrong.Faults[0].Key != "service.auth.secret_file" {
-		t.Errorf("no place: %v", err)
-	}
+	kit.Check(t, errors.As(err, &wrong) && wrong.Faults[0].Line == 3 && wrong.Faults[0].Key == "service.auth.secret_file", "no place: %v", err)
 	noPEM := secretFile(t, "no certificate", 0o600)
 	err = check(t, "credential:none", "  ca_file: "+noPEM+"\n")
 	made := Config{StateDir: state, Service: Service{Auth: Auth{SecretFile: open}}}

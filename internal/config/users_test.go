@@ -93,9 +93,8 @@ func TestReadUsers_I21_SizeIsBounded(t *testing.T) {
 // The variable of a removed key is refused: to ignore it would open what it closed.
 func TestConfig_RemovedVariableIsRefused(t *testing.T) {
 	_, faults := load(t, smallConfig, map[string]string{"VAULTD_HTTP_PASSWORD_FILE": "/etc/vaultd/port-password"})
-	if len(faults) != 1 || faults[0].File != "VAULTD_HTTP_PASSWORD_FILE" || !strings.Contains(faults[0].Hint, "http.access.users_file") {
-		t.Errorf(`faults = %v, want len(faults) = 1, faults[0].File = "VAULTD_HTTP_PASSWORD_FILE", faults[0].Hint with "http.access.users_file"`, faults)
-	}
+	kit.Check(t, len(faults) == 1 && faults[0].File == "VAULTD_HTTP_PASSWORD_FILE" && strings.Contains(faults[0].Hint, "http.access.users_file"),
+		`faults = %v, want len(faults) = 1, faults[0].File = "VAULTD_HTTP_PASSWORD_FILE", faults[0].Hint with "http.access.users_file"`, faults)
 }
 
 // Whatever a file holds: the parser ends, gives users that can be asked for or one error of one line, and shows nothing of it.

@@ -108,9 +108,8 @@ func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
 	}
 	faulty = false
 	d.To = path + "/nowhere"
-	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "nowhere") {
-		t.Errorf("the place to move to vanished: %v", err)
-	}
+	_, err := f.DisposeFolder(t.Context(), c, rel, d)
+	kit.Check(t, errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "nowhere"), "the place to move to vanished: %v", err)
 	kit.Want(t, "left", tree(t, path), before)
 }
 
@@ -152,9 +151,8 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		kit.Check(t, ok && stray.Path == "rechnung.pdf.neu", `%v, want ok, stray.Path = "rechnung.pdf.neu"`, err)
 		kit.Must(t, errors.Join(os.Remove(path+"/"+rel+"/rechnung.pdf.neu"), os.Remove(path+"/"+rel+"/metadata.json")))
 		_, err = f.DisposeFolder(t.Context(), c, rel, d)
-		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || !strings.Contains(stray.Error(), "metadata.json is missing") {
-			t.Errorf(`%v, want ok, stray with "metadata.json is missing"`, err)
-		}
+		stray, ok = errors.AsType[*UnexpectedContentError](err)
+		kit.Check(t, ok && strings.Contains(stray.Error(), "metadata.json is missing"), `%v, want ok, stray with "metadata.json is missing"`, err)
 		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/"+rel+"/rechnung.pdf")), nil)
 	})
 	t.Run("ReturnedWithoutContentKnown", func(t *testing.T) {
@@ -207,9 +205,7 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 				kit.Check(t, err == nil || errors.Is(err, ErrUnexpectedItem), "one stops them all: %v", err)
 			}
 			kit.Want(t, "a good neighbour", kit.Err(f.ClaimFolder("Otto 19", now)), nil)
-			if found, err := exec.Command("find", path, "-name", "metadata.json").Output(); err != nil || strings.Count(string(found), "metadata.json") != 2 {
-				t.Errorf(`%s, %v, want no error, strings.Count(string(found), "metadata.json") = 2`, found, err)
-			}
+			kit.Want(t, "2", strings.Count(string(kit.Value(exec.Command("find", path, "-name", "metadata.json").Output())(t)), "metadata.json"), 2)
 		})
 	}
 }

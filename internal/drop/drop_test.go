@@ -35,8 +35,7 @@ func share(t *testing.T) string {
 
 func open(t *testing.T, cfg Config) *Folder {
 	t.Helper()
-	f, err := Open(cfg)
-	kit.Must(t, err)
+	f := kit.Value(Open(cfg))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -81,8 +80,7 @@ func tree(t *testing.T, base string) []string {
 
 func claim(t *testing.T, f *Folder, name string) ClaimedFolder {
 	t.Helper()
-	c, err := f.ClaimFolder(name, now)
-	kit.Must(t, err)
+	c := kit.Value(f.ClaimFolder(name, now))(t)
 	return c
 }
 
@@ -123,18 +121,14 @@ func TestOpen_I16_SecondProcessSaysWhoHoldsIt(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestOpen_I16_SecondProcessSaysWhoHoldsIt$", "-test.v")
 		cmd.Env = append(os.Environ(), "DROP_TEST_PATH="+path)
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		kit.Need(t, err == nil, "%v\n%s", err, out)
 		return string(out)
 	}
 	host, _ := os.Hostname()
 	kit.Holds(t, "the output", other(), fmt.Sprintf("in use by process %d on %s since 20", os.Getpid(), host))
 	_, err := Open(config(path))
 	var locked *LockedError
-	if !errors.As(err, &locked) {
-		t.Errorf("same process: %v", err)
-	}
+	kit.Check(t, errors.As(err, &locked), "same process: %v", err)
 	f.Close()
 	kit.Holds(t, "the output", other(), "RESULT <nil>")
 }
@@ -153,12 +147,10 @@ func TestOpen_I19_ForeignFolderIsNotTouched(t *testing.T) {
 			change(&cfg)
 			_, err := Open(cfg)
 			var foreign *ForeignError
-			if !errors.As(err, &foreign) || foreign.LedgerID != "L1" || !strings.Contains(err.Error(), "nothing in it was touched") {
-				t.Errorf(`%v, want errors.As(err, &foreign), foreign.LedgerID = "L1", err with "nothing in it was touched"`, err)
-			}
-			if after, _ := os.ReadFile(path + "/.vaultd/lock"); string(after) != string(before) {
-				t.Error("lock file rewritten")
-			}
+			kit.Check(t, errors.As(err, &foreign) && foreign.LedgerID == "L1" && strings.Contains(err.Error(), "nothing in it was touched"),
+				`%v, want errors.As(err, &foreign), foreign.LedgerID = "L1", err with "nothing in it was touched"`, err)
+			after, _ := os.ReadFile(path + "/.vaultd/lock")
+			kit.Check(t, string(after) == string(before), "lock file rewritten")
 		})
 	}
 	path := share(t)
@@ -166,24 +158,16 @@ func TestOpen_I19_ForeignFolderIsNotTouched(t *testing.T) {
 	later := config(path)
 	later.Epoch = 2
 	open(t, later).Close()
-	if _, err := Open(config(path)); err == nil {
-		t.Error("the epoch before was let in again")
-	}
+	kit.Fails(t, "the epoch before was let in again", kit.Err(Open(config(path))))
 }
 
 func TestOpen_UnmountedIsNotNew(t *testing.T) {
 	cfg := config(share(t))
 	cfg.HasWorkedHere = true
-	if _, err := Open(cfg); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("empty folder: %v", err)
-	}
-	if got := tree(t, cfg.Path); len(got) != 0 {
-		t.Errorf("made %q in it", got)
-	}
+	kit.Fails(t, "empty folder", kit.Err(Open(cfg)), ErrUnavailable)
+	kit.Len(t, "made", tree(t, cfg.Path), 0)
 	cfg.Path += "-missing"
-	if _, err := Open(cfg); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("missing folder: %v", err)
-	}
+	kit.Fails(t, "missing folder", kit.Err(Open(cfg)), ErrUnavailable)
 }
 
 // TestOpen_I16_LostMark: a folder in which this ledger worked and that has no
@@ -194,9 +178,7 @@ func TestOpen_I16_LostMark(t *testing.T) {
 	kit.Must(t, os.Remove(path+"/.vaultd/drop.json"))
 	cfg := config(path)
 	cfg.HasWorkedHere = true
-	if _, err := Open(cfg); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("error = %v, want %v", err, ErrUnavailable)
-	}
+	kit.Fails(t, "error", kit.Err(Open(cfg)), ErrUnavailable)
 	_, ok, err := ReadMark(path)
 	kit.Must(t, err)
 	kit.Want(t, "the folder has a mark", ok, false)
@@ -219,9 +201,8 @@ func TestTakeOver_I16_OnlyWhatIsOurs(t *testing.T) {
 		path := share(t)
 		open(t, config(path)).Close()
 		err := TakeOverFolder(path, row.mark)
-		if _, isForeign := errors.AsType[*ForeignError](err); isForeign != row.isRefused || !isForeign && err != nil {
-			t.Errorf("%s: error = %v, want a ForeignError: %v", name, err, row.isRefused)
-		}
+		_, isForeign := errors.AsType[*ForeignError](err)
+		kit.Check(t, isForeign == row.isRefused && (isForeign || err == nil), "%s: error = %v, want a ForeignError: %v", name, err, row.isRefused)
 		want := row.mark
 		if row.isRefused {
 			want = ours
@@ -235,23 +216,19 @@ func TestTakeOver_I16_OnlyWhatIsOurs(t *testing.T) {
 func TestOpen_RefusesVaultdFolderOfOthers(t *testing.T) {
 	path := share(t)
 	os.Symlink(t.TempDir(), path+"/.vaultd")
-	if _, err := Open(config(path)); !errors.Is(err, syscall.ENOTDIR) {
-		t.Errorf("link: %v", err)
-	}
+	kit.Fails(t, "link", kit.Err(Open(config(path))), syscall.ENOTDIR)
 	os.Remove(path + "/.vaultd")
 	os.Mkdir(path+"/.vaultd", 0o700)
 	os.Chmod(path+"/.vaultd", 0o770)
-	if _, err := Open(config(path)); err == nil || !strings.Contains(err.Error(), "written by others") {
-		t.Errorf("open to the group: %v", err)
-	}
+	_, err := Open(config(path))
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "written by others"), "open to the group: %v", err)
 	if os.Getuid() != 0 {
 		kit.Missing(t, "root, to make a folder of another user")
 	}
 	os.Chmod(path+"/.vaultd", 0o700)
 	os.Chown(path+"/.vaultd", 65534, 65534)
-	if _, err := Open(config(path)); err == nil || !strings.Contains(err.Error(), "not by vaultd") {
-		t.Errorf("of another user: %v", err)
-	}
+	_, err = Open(config(path))
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "not by vaultd"), "of another user: %v", err)
 }
 
 func TestCheck_VanishedReplacedForeign(t *testing.T) {
@@ -259,27 +236,18 @@ func TestCheck_VanishedReplacedForeign(t *testing.T) {
 	f := open(t, config(path))
 	kit.Must(t, f.CheckStillOurs())
 	os.Rename(path, path+".aside")
-	if err := f.CheckStillOurs(); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("vanished: %v", err)
-	}
+	kit.Fails(t, "vanished", f.CheckStillOurs(), ErrUnavailable)
 	os.Mkdir(path, 0o770)
-	if err := f.CheckStillOurs(); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("replaced: %v", err)
-	}
+	kit.Fails(t, "replaced", f.CheckStillOurs(), ErrUnavailable)
 	os.Remove(path)
 	os.Rename(path+".aside", path)
-	if err := f.CheckStillOurs(); err != nil {
-		t.Errorf("back again: %v", err)
-	}
+	kit.Want(t, "back again", f.CheckStillOurs(), nil)
 	os.WriteFile(path+"/.vaultd/drop.json", []byte(`{"ledger":"L2","environment":"test"}`), 0o600)
 	var foreign *ForeignError
-	if err := f.CheckStillOurs(); !errors.As(err, &foreign) {
-		t.Errorf("foreign mark: %v", err)
-	}
+	err := f.CheckStillOurs()
+	kit.Check(t, errors.As(err, &foreign), "foreign mark: %v", err)
 	os.Rename(path+"/.vaultd", path+"/elsewhere")
-	if err := f.CheckStillOurs(); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("mark moved away: %v", err)
-	}
+	kit.Fails(t, "mark moved away", f.CheckStillOurs(), ErrUnavailable)
 }
 
 // crash runs do again and again, each time dying at the next operation, in both forms: before it and after it. After each
@@ -313,8 +281,7 @@ func crashIn(t *testing.T, config func(path string) Config, least int, prepare f
 			}
 			panic(death{})
 		}
-		f, err := Open(cfg)
-		kit.Must(t, err)
+		f := kit.Value(Open(cfg))(t)
 		func() {
 			defer f.Close()
 			defer func() {
@@ -361,15 +328,9 @@ func TestOpen_I19_APlantedLockFile(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), ".vaultd/lock") || !strings.Contains(err.Error(), "remove it") {
 				t.Errorf(`%v, want an error, err with %q, err with ".vaultd/lock", err with "remove it"`, err, row.says)
 			}
-			if now, err := os.ReadFile(path + "/.vaultd/drop.json"); err != nil || string(now) != string(mark) {
-				t.Errorf("the mark was written: %q, %v", now, err)
-			}
-			if now, err := os.ReadFile(path + "/precious"); err != nil || string(now) != words {
-				t.Errorf("written through the link: %q, %v", now, err)
-			}
-			if _, err := os.Lstat(path + "/.vaultd/none"); err == nil {
-				t.Error("made through the link")
-			}
+			kit.Want(t, "the mark was written", string(kit.Value(os.ReadFile(path+"/.vaultd/drop.json"))(t)), string(mark))
+			kit.Want(t, "written through the link", string(kit.Value(os.ReadFile(path+"/precious"))(t)), words)
+			kit.Fails(t, "made through the link", kit.Err(os.Lstat(path+"/.vaultd/none")))
 		})
 	}
 }

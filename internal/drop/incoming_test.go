@@ -80,9 +80,8 @@ func TestPutFolder_I5_NthFailure(t *testing.T) {
 		if fault.On = false; fault.Fired() == "" {
 			kit.Must(t, err)
 		}
-		if seen := visible(t, cfg.Path); len(seen) != 0 && !slices.Equal(seen, wholeIn(extractName)[3:]) {
-			t.Errorf("%q is shown, want nothing or the whole folder", seen)
-		}
+		seen := visible(t, cfg.Path)
+		kit.Check(t, len(seen) == 0 || slices.Equal(seen, wholeIn(extractName)[3:]), "%q is shown, want nothing or the whole folder", seen)
 		if left := tree(t, cfg.Path); fault.Full && err != nil && !errors.Is(err, durable.ErrSync) && strings.HasPrefix(fault.Fired(), "write") && len(left) > 3 {
 			t.Errorf("%q keeps the disk full", left)
 		}
@@ -120,8 +119,7 @@ func TestPutFolder_IsForPeople(t *testing.T) {
 	if os.Getuid() == 0 {
 		cfg.Group = "12345"
 	}
-	f := open(t, cfg)
-	kit.Value(f.PutFolder(t.Context(), incomingOf(extractName, "first")))(t)
+	kit.Value(open(t, cfg).PutFolder(t.Context(), incomingOf(extractName, "first")))(t)
 	for name, want := range map[string]fs.FileMode{"": fs.ModeDir | sharedDirMode, "/0001-a.zip": 0o660, "/metadata.json": 0o660} {
 		info := kit.Value(os.Lstat(cfg.Path + "/" + extractName + name))(t)
 		if info.Mode() != want || os.Getuid() == 0 && sysStat(info).Gid != 12345 {

@@ -134,15 +134,11 @@ func worksOnMount(t *testing.T, cfg Config, works bool) {
 	f, err := Open(cfg)
 	if !works {
 		fault, ok := errors.AsType[*ModesError](err)
-		if !ok {
-			t.Fatalf("error = %v, want one of modes", err)
-		}
+		kit.Need(t, ok, "error = %v, want one of modes", err)
 		kit.Holds(t, "the error", fault.Error(), "chmod has no effect")
 		left, _ := filepath.Glob(filepath.Join(cfg.Path, ".vaultd", "*"))
 		for _, at := range left {
-			if filepath.Base(at) != lockFile {
-				t.Errorf("%s was left, want nothing but the lock", at)
-			}
+			kit.Want(t, at+" was left", filepath.Base(at), lockFile)
 		}
 		return
 	}
@@ -151,8 +147,7 @@ func worksOnMount(t *testing.T, cfg Config, works bool) {
 	kept, returned := claim(t, f, "Huber 88"), claim(t, f, "Kern 6")
 	kit.Must(t, errors.Join(f.PlaceFolder(kept, "_archived/2026-11/Huber 88", ReceiptNote("yes")), f.PlaceFolder(returned, "_rejected/Kern 6", ReasonNote("no"))))
 	kit.Must(t, errors.Join(f.WriteStatusFile("all is well"), f.WriteTemplate(NoteFile{Name: "metadata.json", Data: []byte("{}")}), f.CheckStillOurs(), f.Close()))
-	f, err = Open(cfg)
-	kit.Must(t, err)
+	f = kit.Value(Open(cfg))(t)
 	defer f.Close()
 	body := []byte("Huber 88/metadata.json")
 	_, err = f.DisposeFolder(t.Context(), kept, "_archived/2026-11/Huber 88", Disposal{Files: []archive.File{{Path: "metadata.json", Size: int64(len(body)), SHA256: archive.Sum(body)}}})
@@ -173,9 +168,7 @@ func TestOpen_I27_KeyDoesNotCoverChmod(t *testing.T) {
 		kit.Must(t, open(t, cfg).Close())
 		kit.Must(t, os.Chmod(filepath.Join(path, at), 0o770))
 		_, err := Open(cfg)
-		if err == nil {
-			t.Fatalf("opened with %s of mode 0770, want it refused", at)
-		}
+		kit.Need(t, err != nil, "opened with %s of mode 0770, want it refused", at)
 		kit.Holds(t, "the error", err.Error(), "can be written by others (0770): chmod 700 it")
 		kit.Must(t, os.Chmod(filepath.Join(path, at), 0o700))
 	}
@@ -213,9 +206,7 @@ func TestOpen_I27_RealMountDecidesModes(t *testing.T) {
 				kit.Want(t, "the mode "+when, m.Mode, row.mode)
 				kit.Want(t, "it may work "+when, err == nil, row.works)
 				if when == "before" {
-					left, err := os.ReadDir(cfg.Path)
-					kit.Must(t, err)
-					kit.Want(t, "names that were left", len(left), 0)
+					kit.Want(t, "names that were left", len(kit.Value(os.ReadDir(cfg.Path))(t)), 0)
 					worksOnMount(t, cfg, row.works)
 				}
 			}
@@ -228,8 +219,7 @@ func TestTryModes_I32_CannotBeTried(t *testing.T) {
 	path := share(t)
 	for name, cfg := range map[string]Config{"Missing": config(filepath.Join(path, "gone")), "NoGroup": {Path: path, Group: "no such group"}} {
 		_, err := TryModes(cfg)
-		if _, isFault := errors.AsType[*ModesError](err); err == nil || isFault {
-			t.Errorf("%s: error = %v, want one that is not of modes", name, err)
-		}
+		_, isFault := errors.AsType[*ModesError](err)
+		kit.Check(t, err != nil && !isFault, "%s: error = %v, want one that is not of modes", name, err)
 	}
 }

@@ -131,8 +131,7 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			}
 			y.lies(rel)
 			done()
-			_, err = y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...)})
-			kit.Must(y.t, err)
+			kit.Value(y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...)}))(y.t)
 		})
 	}
 }

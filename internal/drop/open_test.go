@@ -107,8 +107,7 @@ func hold(t *testing.T, mode string, uid uint32, path string) (release func()) {
 	in := kit.Value(cmd.StdinPipe())(t)
 	out := kit.Value(cmd.StdoutPipe())(t)
 	kit.Must(t, cmd.Start())
-	line := kit.Value(bufio.NewReader(out).ReadString('\n'))(t)
-	kit.Want(t, mode+" of another user", line, "<nil>\n")
+	kit.Want(t, mode+" of another user", kit.Value(bufio.NewReader(out).ReadString('\n'))(t), "<nil>\n")
 	return func() { kit.Must(t, errors.Join(in.Close(), cmd.Wait())) }
 }
 
@@ -195,13 +194,11 @@ func TestFindOpen_UnbelievedLeases(t *testing.T) {
 // waits for ends no process: its signal is harmless.
 func TestFindOpen_LeavesNothingAndSurvivesTheSignal(t *testing.T) {
 	path := share(t)
-	f := open(t, config(path))
-	kit.Want(t, "leases are true on "+path, f.hasLeases, true)
+	kit.Want(t, "leases are true on "+path, open(t, config(path)).hasLeases, true)
 	names, err := os.ReadDir(filepath.Join(path, vaultdDir))
 	kit.Must(t, err)
-	if slices.ContainsFunc(names, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), testFilePrefix) }) {
-		t.Errorf("a test file is left: %v", names)
-	}
+	kit.Check(t, !slices.ContainsFunc(names, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), testFilePrefix) }),
+		"a test file is left: %v", names)
 	put(t, path, "scan.pdf")
 	file, err := os.Open(filepath.Join(path, "scan.pdf"))
 	kit.Must(t, err)

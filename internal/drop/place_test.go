@@ -34,9 +34,8 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 			for range 2 { // also when it was done before
 				kit.Want(t, at, place(f), nil)
 			}
-			want := []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/", rel + "/",
-				rel + "/_RECEIPT.json", rel + "/_RECEIPT.txt", rel + "/metadata.json"}
-			kit.Want(t, at, tree(t, f.cfg.Path), want)
+			kit.Want(t, at, tree(t, f.cfg.Path), []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/", rel + "/",
+				rel + "/_RECEIPT.json", rel + "/_RECEIPT.txt", rel + "/metadata.json"})
 			for name, mode := range map[string]fs.FileMode{"_archived": fs.ModeSticky | fs.ModeSetgid | 0o770, "_archived/2026-11": fs.ModeSetgid | 0o750} {
 				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|mode {
 					t.Errorf("%s: %s has mode %v, want %v", at, name, info.Mode(), fs.ModeDir|mode)
@@ -56,8 +55,7 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 	f := open(t, cfg)
 	put(t, path, "Huber 88/metadata.json")
 	os.Symlink("/etc/hostname", path+"/Huber 88/_REASON.txt") // replaced, not followed
-	c := claim(t, f, "Huber 88")
-	kit.Must(t, f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.\nWrite 2026-10-31.\r\n")))
+	kit.Must(t, f.PlaceFolder(claim(t, f, "Huber 88"), "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.\nWrite 2026-10-31.\r\n")))
 	note := path + "/_rejected/Huber 88/_REASON.txt"
 	if got, _ := os.ReadFile(note); string(got) != "\xef\xbb\xbfNOT ARCHIVED.\r\nWrite 2026-10-31.\r\n" {
 		t.Errorf("%q, want string(got) = \"\\xef\\xbb\\xbfNOT ARCHIVED.\\r\\nWrite 2026-10-31.\\r\\n\"", got)
@@ -115,8 +113,7 @@ func TestPlace_LinkInTheWayOfOurFolders(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "a/x")
 	os.Symlink(outside, path+"/_rejected")
-	a := claim(t, f, "a")
-	kit.Fails(t, `f.PlaceFolder(a, "_rejected/a")`, f.PlaceFolder(a, "_rejected/a"), syscall.ENOTDIR)
+	kit.Fails(t, `f.PlaceFolder(a, "_rejected/a")`, f.PlaceFolder(claim(t, f, "a"), "_rejected/a"), syscall.ENOTDIR)
 	kit.Len(t, "outside", tree(t, outside), 0)
 }
 

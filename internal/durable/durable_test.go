@@ -20,16 +20,14 @@ import (
 
 func open(t *testing.T, path string, f Hook) *Dir {
 	t.Helper()
-	d, err := Open(path, f)
-	kit.Must(t, err)
+	d := kit.Value(Open(path, f))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
 
 func names(t *testing.T, path string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(path)
-	kit.Must(t, err)
+	entries := kit.Value(os.ReadDir(path))(t)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -45,15 +43,11 @@ func TestWriteFile_I5_EveryFault(t *testing.T) {
 		kit.Must(t, open(t, dir, nil).WriteFile("receipt.json", []byte("old"), 0o660))
 		f.On = true
 		err := open(t, dir, f.File).WriteFile("receipt.json", []byte("new"), 0o660)
-		if (err != nil) != (f.Fired() != "") {
-			t.Errorf("the write ends with %v", err)
-		}
-		if strings.HasPrefix(f.Fired(), "sync") && !errors.Is(err, ErrSync) {
-			t.Errorf("the write ends with %v, want ErrSync", err)
-		}
-		if got, _ := os.ReadFile(filepath.Join(dir, "receipt.json")); string(got) != "old" && string(got) != "new" {
-			t.Errorf("the file holds %q, want the old or the new content", got)
-		}
+		kit.Check(t, (err != nil) == (f.Fired() != ""), "the write ends with %v", err)
+		kit.Check(t, !strings.HasPrefix(f.Fired(), "sync") || errors.Is(err, ErrSync),
+			"the write ends with %v, want ErrSync", err)
+		got, _ := os.ReadFile(filepath.Join(dir, "receipt.json"))
+		kit.Check(t, string(got) == "old" || string(got) == "new", "the file holds %q, want the old or the new content", got)
 		kit.Must(t, open(t, dir, nil).WriteFile("receipt.json", []byte("again"), 0o660))
 		kit.Want(t, "the folder", names(t, dir), []string{"receipt.json"})
 	})
@@ -71,11 +65,9 @@ func TestOrder_I5_SyncBeforeRenameBeforeDirectory(t *testing.T) {
 		}
 		return do()
 	})
-	from, err := d.OpenDir("from")
-	kit.Must(t, err)
+	from := kit.Value(d.OpenDir("from"))(t)
 	defer from.Close()
-	to, err := d.OpenDir("to")
-	kit.Must(t, err)
+	to := kit.Value(d.OpenDir("to"))(t)
 	defer to.Close()
 	for _, row := range []struct {
 		do   func() error
@@ -87,9 +79,8 @@ func TestOrder_I5_SyncBeforeRenameBeforeDirectory(t *testing.T) {
 		{func() error { return to.Mkdir("d", 0o770, -1) }, []string{"mkdir d", "chmod d", "syncdir to"}},
 	} {
 		ops = nil
-		if err := row.do(); err != nil || !slices.Equal(ops, row.want) {
-			t.Errorf("%q, want %q (%v)", ops, row.want, err)
-		}
+		err := row.do()
+		kit.Check(t, err == nil && slices.Equal(ops, row.want), "%q, want %q (%v)", ops, row.want, err)
 	}
 }
 
@@ -127,12 +118,8 @@ func TestRename_NeverReplaces(t *testing.T) {
 				} else {
 					err = from.Rename("x", to, "x")
 				}
-				if !errors.Is(err, fs.ErrExist) {
-					t.Errorf("error %v, want exists", err)
-				}
-				if got := names(t, filepath.Join(base, "from")); len(got) != 1 {
-					t.Error("source vanished")
-				}
+				kit.Fails(t, "error", err, fs.ErrExist)
+				kit.Want(t, "source vanished", len(names(t, filepath.Join(base, "from"))), 1)
 			})
 		}
 	}
@@ -143,23 +130,16 @@ func TestRename_ByLookMovesDirectories(t *testing.T) {
 	os.MkdirAll(filepath.Join(base, "from", "x", "deep"), 0o700)
 	os.WriteFile(filepath.Join(base, "from", "file"), nil, 0o600)
 	d := open(t, base, nil)
-	from, err := d.OpenDir("from")
-	kit.Must(t, err)
+	from := kit.Value(d.OpenDir("from"))(t)
 	defer from.Close()
-	if err := renameDirAfterCheck(int(from.file.Fd()), "x", int(d.file.Fd()), "x"); err != nil {
-		t.Error(err)
-	}
-	if err := renameDirAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); !errors.Is(err, syscall.ENOTSUP) {
-		t.Errorf("file: %v, want refused", err)
-	}
+	kit.Want(t, "the error of renameDirAfterCheck",
+		renameDirAfterCheck(int(from.file.Fd()), "x", int(d.file.Fd()), "x"), nil)
+	kit.Fails(t, "file", renameDirAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"), syscall.ENOTSUP)
 	// Into a directory of the caller's own a file is moved as well, and still replaces nothing.
 	os.WriteFile(filepath.Join(base, "taken"), nil, 0o600)
-	if err := renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "taken"); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("replaced: %v", err)
-	}
-	if err := renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); err != nil {
-		t.Error(err)
-	}
+	kit.Fails(t, "replaced", renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "taken"), fs.ErrExist)
+	kit.Want(t, "the error of renameAfterCheck",
+		renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"), nil)
 	kit.Want(t, "the moved folder", names(t, filepath.Join(base, "x")), []string{"deep"})
 }
 
@@ -174,13 +154,10 @@ func TestSync_StaysFailed(t *testing.T) {
 		return do()
 	})
 	for range 2 {
-		if err := d.Sync(); !errors.Is(err, ErrSync) || !errors.Is(err, syscall.EIO) {
-			t.Errorf("sync: %v", err)
-		}
+		err := d.Sync()
+		kit.Check(t, errors.Is(err, ErrSync) && errors.Is(err, syscall.EIO), "sync: %v", err)
 	}
-	if calls != 1 {
-		t.Errorf("synced %d times after a failure", calls-1)
-	}
+	kit.Want(t, fmt.Sprintf("synced %d times after a failure", calls-1), calls, 1)
 }
 
 // Each goroutine makes an entry, then syncs; when its Sync returns, a sync that began after its entry must be over.
@@ -207,21 +184,16 @@ func TestSync_SharedButNeverTooEarly(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				changed := clock.Add(1)
-				if err := d.Sync(); err != nil {
-					t.Error(err)
-				}
+				kit.Want(t, "the error of Sync", d.Sync(), nil)
 				mu.Lock()
-				if covered < changed {
-					t.Errorf("change %d, only synced up to %d", changed, covered)
-				}
+				kit.Check(t, covered >= changed, "change %d, only synced up to %d", changed, covered)
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	if n := syncs.Load(); n >= 64*20 {
-		t.Errorf("%d syncs for %d callers: nothing was shared", n, 64*20)
-	}
+	n := syncs.Load()
+	kit.Check(t, n < 64*20, "%d syncs for %d callers: nothing was shared", n, 64*20)
 }
 
 func TestNames_I19_OnlySingleElements(t *testing.T) {
@@ -232,9 +204,8 @@ func TestNames_I19_OnlySingleElements(t *testing.T) {
 			"write": d.WriteFile(name, nil, 0o600), "mkdir": d.Mkdir(name, 0o700, -1), "unlink": d.Unlink(name),
 			"rmdir": d.Rmdir(name), "rename from": d.Rename(name, d, "x"), "rename to": d.Rename("x", d, name), "sub": sub,
 		} {
-			if err == nil || errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s %q reached the file system: %v", what, name, err)
-			}
+			kit.Check(t, err != nil && !errors.Is(err, fs.ErrNotExist),
+				"%s %q reached the file system: %v", what, name, err)
 		}
 	}
 }
@@ -243,9 +214,7 @@ func TestNames_HostileOnes(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir, nil)
 	for _, name := range []string{"new\nline", "\xff\xfe", strings.Repeat("ü", 127) + "x", " ", "-rf", `a\b`, "\x1b[31m"} {
-		if err := d.WriteFile(name, []byte(name), 0o600); err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
+		kit.Want(t, fmt.Sprintf("%q", name), d.WriteFile(name, []byte(name), 0o600), nil)
 		f, _, err := OpenRegular(d.Root(), name)
 		if err != nil {
 			t.Errorf("%q: %v", name, err)
@@ -263,9 +232,7 @@ func TestSub_I19_RefusesLinks(t *testing.T) {
 	os.WriteFile(filepath.Join(base, "file"), nil, 0o600)
 	d := open(t, base, nil)
 	for _, name := range []string{"inside", "outside", "file"} {
-		if _, err := d.OpenDir(name); !errors.Is(err, syscall.ENOTDIR) {
-			t.Errorf("%s: %v, want error syscall.ENOTDIR", name, err)
-		}
+		kit.Fails(t, name, kit.Err(d.OpenDir(name)), syscall.ENOTDIR)
 	}
 }
 
@@ -287,9 +254,7 @@ func TestOpenRegular_I19_NothingButRegularFiles(t *testing.T) {
 	}
 	root := open(t, base, nil).Root()
 	f, info, err := OpenRegular(root, "sub/deep/ok")
-	if err != nil || info.Size() != 2 {
-		t.Fatalf("regular file: %v", err)
-	}
+	kit.Need(t, err == nil && info.Size() == 2, "regular file: %v", err)
 	f.Close()
 	for _, name := range []string{"dirlink/deep/ok", "sub/link", "out", "loop", "fifo", "sock", "sub", "sub/../sub/deep/ok", "/etc/passwd", "../x", "", ".", "sub/", "a\x00"} {
 		if f, _, err := OpenRegular(root, name); !errors.Is(err, fs.ErrInvalid) {
@@ -299,25 +264,19 @@ func TestOpenRegular_I19_NothingButRegularFiles(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := OpenRegular(root, "sub/missing"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing: %v", err)
-	}
+	_, _, err = OpenRegular(root, "sub/missing")
+	kit.Check(t, errors.Is(err, fs.ErrNotExist), "missing: %v", err)
 }
 
 func TestPending_DiscardLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir, nil)
-	p, err := d.Create("zip", 0o600)
-	kit.Must(t, err)
+	p := kit.Value(d.Create("zip", 0o600))(t)
 	fmt.Fprint(p, "half")
 	p.Discard()
 	p.Discard()
-	if err := p.Commit(); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("commit after discard: %v", err)
-	}
-	if got := names(t, dir); len(got) != 0 {
-		t.Errorf("left %q", got)
-	}
+	kit.Fails(t, "commit after discard", p.Commit(), fs.ErrClosed)
+	kit.Len(t, "left", names(t, dir), 0)
 }
 
 // A counter changes nothing and tells what was synced; a sync of a directory that serves several counts once.
@@ -328,7 +287,6 @@ func TestSyncCounter_CountsSyncs(t *testing.T) {
 	if err := errors.Join(d.Unlink("a"), d.Rmdir("b")); err != nil { // neither syncs
 		t.Fatal(err)
 	}
-	if files, dirs := counter.FileAndDirSyncs(); files != 1 || dirs != 2 {
-		t.Errorf("%d syncs of files and %d of directories, wanted 1 and 2", files, dirs)
-	}
+	files, dirs := counter.FileAndDirSyncs()
+	kit.Check(t, files == 1 && dirs == 2, "%d syncs of files and %d of directories, wanted 1 and 2", files, dirs)
 }

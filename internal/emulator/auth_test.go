@@ -181,9 +181,8 @@ func TestTokenRefusals(t *testing.T) {
 	for _, row := range rows {
 		req := w.request("POST", "/v1/tokens", row.body, "Content-Type: "+row.contentType)
 		req.SetBasicAuth(row.user, row.secret)
-		if a := w.send(req); a.status != row.status || !strings.Contains(a.body, row.word) {
-			t.Errorf("%s: status %d, body %s", row.name, a.status, a.body)
-		}
+		a := w.send(req)
+		kit.Check(t, a.status == row.status && strings.Contains(a.body, row.word), "%s: status %d, body %s", row.name, a.status, a.body)
 	}
 	w.wantViolation("client secret outside")
 }
@@ -199,9 +198,8 @@ func TestDateAndRequestID(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, path := range []string{"/v1/vaults", "/nothing", docs + "/x/status"} {
 		a := w.call("GET", path, "", "X-SVC-REQUEST-ID: r-42")
-		if a.header.Get("Date") != "Fri, 20 Nov 2020 12:00:00 GMT" || a.header.Get("X-Svc-Request-Id") != "r-42" {
-			t.Errorf("%s: headers %v", path, a.header)
-		}
+		kit.Check(t, a.header.Get("Date") == "Fri, 20 Nov 2020 12:00:00 GMT" && a.header.Get("X-Svc-Request-Id") == "r-42",
+			"%s: headers %v", path, a.header)
 	}
 }
 
@@ -211,8 +209,7 @@ func TestVaultListForms(t *testing.T) {
 		"ids":     `["V1","V2"]`,
 		"wrapped": `{"vaults":[{"name":"Acme Germany","vaultId":"V1"},{"name":"Acme France","vaultId":"V2"}]}`,
 	} {
-		w := newWorld(t, func(c *Config) { c.Readings.VaultList = form })
-		kit.Want(t, form, w.call("GET", "/v1/vaults", "").body, want)
+		kit.Want(t, form, newWorld(t, func(c *Config) { c.Readings.VaultList = form }).call("GET", "/v1/vaults", "").body, want)
 	}
 }
 

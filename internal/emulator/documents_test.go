@@ -170,9 +170,8 @@ func TestFrozenMetadata(t *testing.T) {
 	w.wantNoViolations()
 	w.register(1, ` `) // one blank more is other bytes
 	w.wantViolation("other metadata bytes for clientUUID " + clientUUID(1))
-	if s := w.Registrations(); s[0].MetadataSHA256 != digest([]byte(document(1))) || s[2].MetadataSHA256 == s[0].MetadataSHA256 {
-		t.Errorf("digests: %+v", s)
-	}
+	s := w.Registrations()
+	kit.Check(t, s[0].MetadataSHA256 == digest([]byte(document(1))) && s[2].MetadataSHA256 != s[0].MetadataSHA256, "digests: %+v", s)
 }
 
 func TestStates(t *testing.T) {
@@ -223,9 +222,8 @@ func TestArchivedStaysArchived(t *testing.T) {
 	since := w.now
 	w.now = w.now.Add(time.Minute)
 	w.mustPut(ticket, "no zip")
-	if s := w.Registrations()[0]; w.state(ticket.bumID) != successful || !s.ArchivedAt.Equal(since) || s.SHA256 != digest([]byte(zipOf("a"))) {
-		t.Errorf("seen %+v", s)
-	}
+	s := w.Registrations()[0]
+	kit.Check(t, w.state(ticket.bumID) == successful && s.ArchivedAt.Equal(since) && s.SHA256 == digest([]byte(zipOf("a"))), "seen %+v", s)
 	w.wantViolation("other bytes under bumId")
 }
 

@@ -16,8 +16,7 @@ import (
 // newExtract is a service over a network, with an extract of one large file, and the address of the file.
 func newExtract(t *testing.T, size int, r ExtractReadings) (*Server, *httptest.Server, string) {
 	t.Helper()
-	s, err := New(Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []Vault{{ID: "V"}}, Readings: Readings{Extracts: r}})
-	kit.Must(t, err)
+	s := kit.Value(New(Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []Vault{{ID: "V"}}, Readings: Readings{Extracts: r}}))(t)
 	web := httptest.NewServer(s)
 	t.Cleanup(func() {
 		web.Close()
@@ -71,9 +70,8 @@ func TestExtract_I30_SentWithTheLastByte(t *testing.T) {
 			got, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			askFor(t, "POST", web.URL+"/v1/dataExtracts/e1/acknowledge", `{"succeeded":true}`).Body.Close()
-			if v := s.Violations(); err != nil || len(got) != size/5*5 || len(v) != 0 {
-				t.Errorf("%s of %d bytes: %d came, %v, %q", form, size, len(got), err, v)
-			}
+			v := s.Violations()
+			kit.Check(t, err == nil && len(got) == size/5*5 && len(v) == 0, "%s of %d bytes: %d came, %v, %q", form, size, len(got), err, v)
 		}
 	}
 }

@@ -236,9 +236,8 @@ func TestSharedAddress(t *testing.T) {
 				if kind == SharedAddress {
 					w.wantViolation("with an address that was given to another clientUUID")
 				}
-				if s := w.Registrations(); !s[0].Replaced || s[1].Replaced || s[1].PUTs != 0 {
-					t.Errorf("%+v, want s[0].Replaced, not s[1].Replaced, s[1].PUTs = 0", s)
-				}
+				s := w.Registrations()
+				kit.Check(t, s[0].Replaced && !s[1].Replaced && s[1].PUTs == 0, "%+v, want s[0].Replaced, not s[1].Replaced, s[1].PUTs = 0", s)
 			})
 		}
 	}
@@ -386,7 +385,6 @@ func TestReadingsAndFaultsChangeWhileRunning(t *testing.T) {
 	w := newWorld(t, nil)
 	kit.Must(t, w.SetReadings(Readings{VaultList: "ids"}))
 	kit.Want(t, "vaults", w.call("GET", "/v1/vaults", "").body, `["V1","V2"]`)
-	if w.SetReadings(Readings{VaultList: "names"}) == nil || w.SetFaults(Faults{Rules: []Rule{{Op: "x"}}}) == nil {
-		t.Error("unknown words were accepted")
-	}
+	kit.Check(t, w.SetReadings(Readings{VaultList: "names"}) != nil && w.SetFaults(Faults{Rules: []Rule{{Op: "x"}}}) != nil,
+		"unknown words were accepted")
 }

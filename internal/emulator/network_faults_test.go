@@ -333,9 +333,8 @@ func TestNetwork_DocumentToACompanyThatIsNotListed(t *testing.T) {
 			for range 2 {
 				w.net("POST", invoicesPath+"/"+bumID(1), strings.Replace(invoice(""), `"7300010000001","schemeId":"GLN"`, fmt.Sprintf(`%q,"schemeId":"FR:ORGNR"`, row.siren), 1), "Content-Type: application/json")
 			}
-			if v := w.Violations(); len(v) != map[bool]int{true: 1}[row.want] || row.want && !strings.Contains(v[0], "goes to SIREN "+row.siren) {
-				t.Errorf("violations: %q", v)
-			}
+			v := w.Violations()
+			kit.Check(t, len(v) == map[bool]int{true: 1}[row.want] && (!row.want || strings.Contains(v[0], "goes to SIREN "+row.siren)), "violations: %q", v)
 		})
 	}
 }

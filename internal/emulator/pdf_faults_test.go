@@ -273,9 +273,8 @@ func TestPDFFaults_ClockAhead(t *testing.T) {
 		a := w.call("POST", slots, goodBody, asClerk)
 		date, err := time.Parse(time.RFC1123, a.header.Get("Date"))
 		u, errURL := url.Parse(w.slotOf(a).url)
-		if err != nil || errURL != nil || !date.Equal(time.Now().Add(48*time.Hour)) || u.Query().Get("X-Amz-Date") != date.Format(amzTime) {
-			t.Errorf("Date %v, address %v", date, u)
-		}
+		kit.Check(t, err == nil && errURL == nil && date.Equal(time.Now().Add(48*time.Hour)) && u.Query().Get("X-Amz-Date") == date.Format(amzTime),
+			"Date %v, address %v", date, u)
 		time.Sleep(time.Hour)
 		w.mustPutPDF(w.slotOf(a), "%PDF-1.7")
 		w.wantNoViolations()

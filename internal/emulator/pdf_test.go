@@ -81,9 +81,8 @@ func TestPDFUpload(t *testing.T) {
 	a := w.call("POST", slots, goodBody, asClerk)
 	one, two := w.slotOf(a), w.slot()
 	u, err := url.Parse(one.url)
-	if err != nil || u.Host != "store.test" || u.Query().Get("X-Amz-Expires") != "3600" || u.Query().Get("X-Amz-SignedHeaders") != "host" {
-		t.Errorf("address %s: %v", one.url, err)
-	}
+	kit.Check(t, err == nil && u.Host == "store.test" && u.Query().Get("X-Amz-Expires") == "3600" && u.Query().Get("X-Amz-SignedHeaders") == "host",
+		"address %s: %v", one.url, err)
 	kit.Check(t, one.bumID != "" && one.bumID != two.bumID && one.url != two.url && strings.Count(a.body, `":`) == 2,
 		"answer %s, then %+v", a.body, two)
 	w.now = w.now.Add(time.Minute)
@@ -92,15 +91,13 @@ func TestPDFUpload(t *testing.T) {
 	w.mustPutPDF(one, "%PDF-1.7 a")
 	at := w.now.Add(-2 * time.Minute)
 	sum := digest([]byte("%PDF-1.7 a"))
-	want := []PDFSlot{
+	kit.Want(t, "slots", w.PDFSlots(), []PDFSlot{
 		{BumID: one.bumID, Receiving: "ap@in.example", Notification: "clerk@acme.example", RegisteredAt: at, Deadline: at.Add(time.Hour), Flows: 1,
 			PUTs: []StoredPDF{{sum, 10, at.Add(time.Minute), false, false, true}, {sum, 10, at.Add(2 * time.Minute), false, false, false}}},
 		{BumID: two.bumID, Receiving: "ap@in.example", Notification: "clerk@acme.example", RegisteredAt: at, Deadline: at.Add(time.Hour)},
-	}
-	kit.Want(t, "slots", w.PDFSlots(), want)
-	if w.CountCalls("pdf-register") != 2 || w.CountCalls("pdf-upload") != 2 || w.CountCalls("register")+w.CountCalls("upload") != 0 {
-		t.Errorf("calls %v", w.callCounts)
-	}
+	})
+	kit.Check(t, w.CountCalls("pdf-register") == 2 && w.CountCalls("pdf-upload") == 2 && w.CountCalls("register")+w.CountCalls("upload") == 0,
+		"calls %v", w.callCounts)
 	kit.Len(t, "the archive", w.Registrations(), 0)
 	w.wantNoViolations()
 }

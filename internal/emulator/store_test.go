@@ -24,9 +24,8 @@ func TestPresign_IsVerifiedByAnotherLibrary(t *testing.T) {
 		for _, base := range []string{"https://h.test/b/V%201/x.zip", "http://127.0.0.1:9000/üñ/a@b.zip", "https://h.test/b/V%201%2F2/x+y.zip", "https://h.test/b?key=a%2Fb%20c"} {
 			headers := map[string]string{"content-type": "application/zip", "x-amz-meta-a": "b", "x-amz-server-side-encryption": "aws:kms"}
 			signed, err := k.presign(t.Context(), "PUT", base, headers, at, 900*time.Second)
-			if err != nil || !strings.HasPrefix(signed, strings.NewReplacer("üñ", "%C3%BC%C3%B1").Replace(strings.Split(base, "?")[0])+"?") {
-				t.Fatalf("%s became %s: %v", base, signed, err)
-			}
+			kit.Need(t, err == nil && strings.HasPrefix(signed, strings.NewReplacer("üñ", "%C3%BC%C3%B1").Replace(strings.Split(base, "?")[0])+"?"),
+				"%s became %s: %v", base, signed, err)
 			req := httptest.NewRequest("PUT", signed, nil)
 			for name, v := range headers {
 				req.Header.Set(name, v)
@@ -125,9 +124,8 @@ func TestSecondPutReplacesFirst(t *testing.T) {
 	kit.Want(t, "state", w.state(ticket.bumID), inProgress)
 	w.now = w.now.Add(time.Minute)
 	kit.Want(t, "downloaded", w.call("GET", docs+"/"+ticket.bumID, "").body, second)
-	if s := w.Registrations()[0]; s.PUTs != 3 || s.SHA256 != digest([]byte(second)) || s.Size != int64(len(second)) || !s.ArchivedAt.Equal(w.now) {
-		t.Errorf("seen %+v", s)
-	}
+	s := w.Registrations()[0]
+	kit.Check(t, s.PUTs == 3 && s.SHA256 == digest([]byte(second)) && s.Size == int64(len(second)) && s.ArchivedAt.Equal(w.now), "seen %+v", s)
 }
 
 func TestETagForms(t *testing.T) {

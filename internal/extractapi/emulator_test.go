@@ -161,8 +161,7 @@ func TestEmulator_I5_RemembersExtracts(t *testing.T) {
 	kit.Must(t, s.Acknowledge(t.Context(), "e1", ""))
 	before := fmt.Sprint(s.PublishedExtracts())
 	kit.Must(t, s.Server.Close())
-	again, err := emulator.New(emulator.Config{Dir: dir, Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}})
-	kit.Must(t, err)
+	again := kit.Value(emulator.New(emulator.Config{Dir: dir, Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}}))(t)
 	defer again.Close()
 	after := fmt.Sprint(again.PublishedExtracts())
 	kit.Check(t, after == before && strings.Contains(after, "added.zip"), "before %s\nafter  %s", before, after)
@@ -175,11 +174,9 @@ func TestEmulator_I30_HeadersDropped(t *testing.T) {
 		c.Extracts.FilesURL = "https://unlisted.example"
 	})
 	for lacks, has := range map[string]http.Header{"Authorization": {"Date": {published.Format(http.TimeFormat)}}, "Date": {"Authorization": {"Basic dTpz"}}} {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", filesURL+"/v1/dataExtractFiles/e1/0", http.NoBody)
-		kit.Must(t, err)
+		r := kit.Value(http.NewRequestWithContext(t.Context(), "GET", filesURL+"/v1/dataExtractFiles/e1/0", http.NoBody))(t)
 		r.Header = has
-		resp, err := s.Transport().RoundTrip(r)
-		kit.Must(t, err)
+		resp := kit.Value(s.Transport().RoundTrip(r))(t)
 		resp.Body.Close()
 		if v := fmt.Sprint(s.Violations()); resp.StatusCode != http.StatusForbidden || !strings.Contains(v, "headers dropped: the redirect to files.example was followed without "+lacks) {
 			t.Errorf("without %s: %s, %s", lacks, resp.Status, v)

@@ -60,9 +60,8 @@ func TestList_ReadsEachForm(t *testing.T) {
 func TestList_I32_IsNeverEmptyByMistake(t *testing.T) {
 	for _, body := range []string{"", "null", "<html>sign in</html>", `"x"`, `[{"id":"a/b"}]`, `[7]`, `{"message":"ok"}`, `[{"id":"x","id":"y"}]`} {
 		got, err := client(t, calls.Says(200, body)).List(t.Context(), "")
-		if e := apicall.AsError(err); err == nil || e.Outcome != apicall.OutcomeUnknown || len(got.Extracts) != 0 || got.Whole {
-			t.Errorf("%q gives %+v, %v", body, got, err)
-		}
+		e := apicall.AsError(err)
+		kit.Check(t, err != nil && e.Outcome == apicall.OutcomeUnknown && len(got.Extracts) == 0 && !got.Whole, "%q gives %+v, %v", body, got, err)
 	}
 }
 
@@ -195,9 +194,8 @@ func TestAcknowledge(t *testing.T) {
 				io.WriteString(w, answer)
 			})
 			err := c.Acknowledge(t.Context(), "e1", "held by vaultd")
-			if (err != nil) != r.fails || posts != r.posts || body != `{"succeeded":true,"message":"held by vaultd"}` {
-				t.Errorf("%v after %d calls with %s", err, posts, body)
-			}
+			kit.Check(t, (err != nil) == r.fails && posts == r.posts && body == `{"succeeded":true,"message":"held by vaultd"}`,
+				"%v after %d calls with %s", err, posts, body)
 			if r.name == "OtherPath" {
 				if posts = 0; c.Acknowledge(t.Context(), "e2", "") != nil || posts != 1 {
 					t.Errorf("%d calls once the path is known", posts)

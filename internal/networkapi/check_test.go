@@ -115,9 +115,8 @@ func TestCheckDocument_EachFault(t *testing.T) {
 			kit.Need(t, strings.Count(goodDocument, r.old) != 0, "the document has no %s", r.old)
 			document := strings.Replace(goodDocument, r.old, r.new, 1)
 			told := describe(CheckDocument([]byte(document)))
-			if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, r.want) }) || len(told) > 2 {
-				t.Errorf("got %q, want %q", told, r.want)
-			}
+			kit.Check(t, slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, r.want) }) && len(told) <= 2,
+				"got %q, want %q", told, r.want)
 		})
 	}
 }
@@ -173,9 +172,8 @@ func TestComposeBody_I10_KeepsEveryByte(t *testing.T) {
 
 func TestReadKind(t *testing.T) {
 	for document, want := range map[string]archive.NetworkKind{`{"data":{}}`: archive.NetworkInvoice, `{"data":{},"documentType":"CreditNote"}`: archive.NetworkCreditNote, `{"data":{},"documentType":"Invoice"}`: archive.NetworkInvoice, `{"data":{},"documentType":""}`: ""} {
-		if got, err := ReadKind([]byte(document)); got != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q, %v, want got = %v, (err == nil) = %v", document, got, err, want, (want != ""))
-		}
+		got, err := ReadKind([]byte(document))
+		kit.Check(t, got == want && (err == nil) == (want != ""), "%s: %q, %v, want got = %v, (err == nil) = %v", document, got, err, want, (want != ""))
 	}
 }
 
@@ -184,9 +182,8 @@ func TestFileTypes(t *testing.T) {
 		text, got := CheckFileName(name)
 		kit.Check(t, got == ok && ok == (text == ""), "%q: %q, want got = %v, ok = %v", name, text, ok, (text == ""))
 	}
-	if text, _ := CheckFileName("photo.heic"); !strings.HasPrefix(text, "photo.heic: the network takes CSV, DOC") || !strings.HasSuffix(text, "ZIP.") {
-		t.Errorf("got %q", text)
-	}
+	text, _ := CheckFileName("photo.heic")
+	kit.Check(t, strings.HasPrefix(text, "photo.heic: the network takes CSV, DOC") && strings.HasSuffix(text, "ZIP."), "got %q", text)
 	types := DefaultFileTypes()
 	if types.Of("a.PDF") != archive.ImageFile || types.Of("a.xml") != archive.DataFile || types.Of("a.txt") != archive.AttachmentFile || FileTypes(nil).Of("a.pdf") != archive.AttachmentFile || len(types.Faults()) != 0 {
 		t.Error("a file has another type")

@@ -106,9 +106,8 @@ func TestDocs_I24_SchemesAndTypes(t *testing.T) {
 		}
 		_, isWrongScheme := checkIdentifier(scheme, "1")
 		wrong, _ := checkIdentifier(scheme, "-")
-		if isWrongScheme || (wrong != "") != (told != "no") {
-			t.Errorf("scheme %s: got wrong scheme %v, fault %q of the id \"-\"; the page says checked: %s", scheme, isWrongScheme, wrong, told)
-		}
+		kit.Check(t, !isWrongScheme && (wrong != "") == (told != "no"),
+			"scheme %s: got wrong scheme %v, fault %q of the id \"-\"; the page says checked: %s", scheme, isWrongScheme, wrong, told)
 	}
 	_, sentence, _ := strings.Cut(section, "names end with ")
 	sentence, _, _ = strings.Cut(sentence, ", in small")

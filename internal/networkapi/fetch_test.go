@@ -78,9 +78,8 @@ func TestFetchDocument_I32_IsNeverWholeByMistake(t *testing.T) {
 	if err := second2(client(t, calls.Says(404, wrapped("error", "VALIDATION", "Error.003.0001"))).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); !IsUnknownDocument(err) {
 		t.Errorf("%v, want IsUnknownDocument(err)", err)
 	}
-	if err := second2(client(t, calls.Says(404, `{"message":"no route"}`)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); IsUnknownDocument(err) || IsUnknownDocument(nil) {
-		t.Errorf("%v, want not IsUnknownDocument(err), not IsUnknownDocument(nil)", err)
-	}
+	err := second2(client(t, calls.Says(404, `{"message":"no route"}`)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID))
+	kit.Check(t, !IsUnknownDocument(err) && !IsUnknownDocument(nil), "%v, want not IsUnknownDocument(err), not IsUnknownDocument(nil)", err)
 }
 
 func second2[A, B any](_ A, _ B, err error) error { return err }
@@ -90,9 +89,8 @@ func TestFetchFile_I4_AsItCameWithItsHeaders(t *testing.T) {
 	for _, came := range []string{"%PDF-1.7" + strings.Repeat("\x00\xffabc", 40_000), "JVBERi0x\r\nLjc=", "x", "<html>an attachment</html>"} {
 		var out bytes.Buffer
 		told, err := client(t, func(w http.ResponseWriter, q *http.Request) {
-			if q.URL.Path != "/v2/files/54759eb3c090d83494e2d804" || q.Header.Get("Accept-Encoding") != "identity" {
-				t.Errorf(`%s %v, want q.URL.Path = "/v2/files/54759eb3c090d83494e2d804", q.Header.Get("Accept-Encoding") = "identity"`, q.URL, q.Header)
-			}
+			kit.Check(t, q.URL.Path == "/v2/files/54759eb3c090d83494e2d804" && q.Header.Get("Accept-Encoding") == "identity",
+				`%s %v, want q.URL.Path = "/v2/files/54759eb3c090d83494e2d804", q.Header.Get("Accept-Encoding") = "identity"`, q.URL, q.Header)
 			w.Header().Set("Content-Type", "Application/PDF;charset=utf-8")
 			w.Header().Set("Content-Disposition", `attachment; filename="../a/Rechnung 1.pdf"`)
 			w.Header().Set("Content-Transfer-Encoding", "BASE64")
@@ -176,9 +174,8 @@ func TestFetchValidationFile_I24_AmongTheOtherFiles(t *testing.T) {
 			io.WriteString(w, "<v/>")
 		})
 		got, err := Sender{Client: c}.FetchValidationFile(t.Context(), "ref-1")
-		if !slices.Equal(paths, r.want) || (err == nil) != (r.at != "") || err == nil && string(got) != "<v/>" {
-			t.Errorf("%s: got %q, %v after %q, want the file from %q after %q", name, got, err, paths, r.at, r.want)
-		}
+		kit.Check(t, slices.Equal(paths, r.want) && (err == nil) == (r.at != "") && (err != nil || string(got) == "<v/>"),
+			"%s: got %q, %v after %q, want the file from %q after %q", name, got, err, paths, r.at, r.want)
 	}
 }
 

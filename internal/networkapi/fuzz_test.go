@@ -62,9 +62,8 @@ func FuzzDirectory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		lines, err := readDirectory([]byte(body))
 		for _, l := range lines {
-			if err != nil || !json.Valid(l.Raw) || strings.ContainsFunc(l.SIREN+l.BusinessName, unicode.IsControl) {
-				t.Errorf("%q: %+v, %v", body, l, err)
-			}
+			kit.Check(t, err == nil && json.Valid(l.Raw) && !strings.ContainsFunc(l.SIREN+l.BusinessName, unicode.IsControl),
+				"%q: %+v, %v", body, l, err)
 		}
 	})
 }

@@ -75,9 +75,8 @@ func TestNotifications_Query(t *testing.T) {
 			kit.Check(t, q.URL.Path == "/v1.1/notifications" && q.URL.RawQuery == r.want, "got %s", q.URL)
 			io.WriteString(w, onePage(false))
 		})})})
-		if got, err := c.Notifications(t.Context(), r.q); err != nil || !got.Whole || len(got.Notifications) != 0 {
-			t.Errorf("%+v, %v, want no error, got.Whole, len(got.Notifications) = 0", got, err)
-		}
+		got, err := c.Notifications(t.Context(), r.q)
+		kit.Check(t, err == nil && got.Whole && len(got.Notifications) == 0, "%+v, %v, want no error, got.Whole, len(got.Notifications) = 0", got, err)
 	}
 }
 
@@ -109,9 +108,8 @@ func TestNotifications_I32_Whole(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			got, err := client(t, pages(r.pages...)).Notifications(t.Context(), Query{})
-			if err != nil || len(got.Notifications) != r.want || got.Whole != r.whole || got.Unreadable != r.unreadable {
-				t.Errorf("got %+v, %v", got, err)
-			}
+			kit.Check(t, err == nil && len(got.Notifications) == r.want && got.Whole == r.whole && got.Unreadable == r.unreadable,
+				"got %+v, %v", got, err)
 		})
 	}
 }
@@ -121,9 +119,8 @@ func TestNotifications_I32_BreaksOff(t *testing.T) {
 	for _, second := range []string{"", "null", "<html>sign in</html>", `{"message":"ok"}`, `{"hasMoreItems":false}`, `{"hasMoreItems":false,"notifications":{}}`, `{"hasMoreItems":false,"notifications":"x"}`,
 		`{"hasMoreItems":false,"hasMoreItems":true,"notifications":[]}`, `{"hasMoreItems":false,"notifications":[`} {
 		got, err := client(t, pages(onePage(true, record("a")), second)).Notifications(t.Context(), Query{})
-		if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || len(got.Notifications) != 1 || got.Whole {
-			t.Errorf("%q gives %+v, %v", second, got, err)
-		}
+		e := calls.Failed(t, err)
+		kit.Check(t, e.Outcome == apicall.OutcomeUnknown && len(got.Notifications) == 1 && !got.Whole, "%q gives %+v, %v", second, got, err)
 	}
 }
 
@@ -172,9 +169,8 @@ func TestNotifications_I12_BehindABacklog(t *testing.T) {
 		}
 		return held, nil
 	}})
-	if err != nil || !got.Whole || len(got.Notifications) != 1 || got.Notifications[0].AcknowledgementID != "new" || sifted < backlog {
-		t.Errorf("%d are held of %d, %+v, %v", len(got.Notifications), sifted, got, err)
-	}
+	kit.Check(t, err == nil && got.Whole && len(got.Notifications) == 1 && got.Notifications[0].AcknowledgementID == "new" && sifted >= backlog,
+		"%d are held of %d, %+v, %v", len(got.Notifications), sifted, got, err)
 }
 
 // I30: whether one notification waits is asked for with one GET of one item, and never acknowledges it.
@@ -196,9 +192,8 @@ func TestHasNotifications_I30(t *testing.T) {
 			}
 			calls.Says(r.status, r.body)(w, q)
 		}).HasNotifications(t.Context())
-		if waits != r.waits || (err != nil) != r.fail || asked != 1 || IsNotEnabled(err) != (name == "NotEnabled") {
-			t.Errorf("%s: %v, %v, %d calls", name, waits, err, asked)
-		}
+		kit.Check(t, waits == r.waits && (err != nil) == r.fail && asked == 1 && IsNotEnabled(err) == (name == "NotEnabled"),
+			"%s: %v, %v, %d calls", name, waits, err, asked)
 		if err != nil {
 			calls.Failed(t, err)
 		}
@@ -261,11 +256,9 @@ func TestPostNotification(t *testing.T) {
 	} {
 		bad := n
 		change(&bad)
-		if e := calls.Failed(t, client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }).PostNotification(t.Context(), bad)); e.Outcome != apicall.NotSent {
-			t.Errorf("%s: %v, want e.Outcome = apicall.NotSent", name, e)
-		}
+		e := calls.Failed(t, client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }).PostNotification(t.Context(), bad))
+		kit.Check(t, e.Outcome == apicall.NotSent, "%s: %v, want e.Outcome = apicall.NotSent", name, e)
 	}
-	if e := calls.Failed(t, client(t, calls.Says(400, wrapped("error", "VALIDATION", "Error.003.0001"))).PostNotification(t.Context(), n)); e.Outcome != apicall.Refused {
-		t.Errorf("%v, want e.Outcome = apicall.Refused", e.Outcome)
-	}
+	e := calls.Failed(t, client(t, calls.Says(400, wrapped("error", "VALIDATION", "Error.003.0001"))).PostNotification(t.Context(), n))
+	kit.Check(t, e.Outcome == apicall.Refused, "%v, want e.Outcome = apicall.Refused", e.Outcome)
 }

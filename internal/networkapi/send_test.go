@@ -1,9 +1,14 @@
 package networkapi
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -30,11 +35,10 @@ func TestSendDocument_I10_BytesLeaveAsTheyAre(t *testing.T) {
 		err := c.SendDocument(t.Context(), kind, bumID, []byte(body))
 		kit.Check(t, err == nil && posts == 1, "%v, %d calls", err, posts)
 	}
-	c := New(Config{API: api(t, apicall.Config{Transport: calls.Over(func(_ http.ResponseWriter, r *http.Request) {
-		kit.Want(t, "got", r.URL.Path, "/v3/notes/"+string(bumID))
-	})}), CreditNotes: "v3/notes/"})
 	kit.Want(t, "the error of SendDocument",
-		c.SendDocument(t.Context(), archive.NetworkCreditNote, bumID, []byte(body)), nil)
+		New(Config{API: api(t, apicall.Config{Transport: calls.Over(func(_ http.ResponseWriter, r *http.Request) {
+			kit.Want(t, "got", r.URL.Path, "/v3/notes/"+string(bumID))
+		})}), CreditNotes: "v3/notes/"}).SendDocument(t.Context(), archive.NetworkCreditNote, bumID, []byte(body)), nil)
 }
 
 // I12: every 2xx is a success but a page of something that is not the network, and one that tells an error.
@@ -63,9 +67,8 @@ func TestSendDocument_I8_WhatCannotBeSentIsNotSent(t *testing.T) {
 		"NoKind":       c.SendDocument(t.Context(), "", bumID, []byte("{}")),
 		"NoBody":       c.SendDocument(t.Context(), archive.NetworkInvoice, bumID, nil),
 	} {
-		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
-			t.Errorf(`%s: %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, name, e)
-		}
+		e := calls.Failed(t, err)
+		kit.Check(t, e.Outcome == apicall.NotSent && e.Code == "request", `%s: %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, name, e)
 	}
 }
 
@@ -116,9 +119,8 @@ func TestSendDocument_I24_RefusalByCode(t *testing.T) {
 			t.Run(r.name+"/"+wrapper, func(t *testing.T) {
 				err := client(t, calls.Says(r.status, wrapped(wrapper, r.class, r.code))).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
 				e := calls.Failed(t, err)
-				if e.Outcome != r.want || e.ServiceCode != r.code && r.code != "" || AlreadyExists(err) != (r.name == "NumberExists") {
-					t.Errorf("%v, code %q: %v", e.Outcome, e.ServiceCode, err)
-				}
+				kit.Check(t, e.Outcome == r.want && (e.ServiceCode == r.code || r.code == "") && AlreadyExists(err) == (r.name == "NumberExists"),
+					"%v, code %q: %v", e.Outcome, e.ServiceCode, err)
 				kit.Check(t, !e.Denied || e.Outcome != apicall.Refused,
 					"a refused document is taken for a lack of rights")
 				if r.code != "" && (e.ErrorID != "0f8fad5b-d9cb-469f-a165-70867728950e" || !strings.Contains(err.Error(), "error id "+e.ErrorID) || e.Field != "data.issueDate" || !strings.Contains(e.Message, "no date")) {
@@ -153,9 +155,8 @@ func TestSendDocument_I24_RefusalWithoutCode(t *testing.T) {
 		}
 	}
 	broken := New(Config{API: api(t, apicall.Config{Transport: calls.Transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") })})})
-	if e := calls.Failed(t, broken.SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))); e.Outcome != apicall.OutcomeUnknown || AlreadyExists(e) || AlreadyExists(nil) {
-		t.Errorf("a reply that was lost is %v", e.Outcome)
-	}
+	e := calls.Failed(t, broken.SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}")))
+	kit.Check(t, e.Outcome == apicall.OutcomeUnknown && !AlreadyExists(e) && !AlreadyExists(nil), "a reply that was lost is %v", e.Outcome)
 }
 
 // I7: what an error answer repeats of the request is no secret that shows.
@@ -177,4 +178,96 @@ func api(t *testing.T, cfg apicall.Config) *apicall.API {
 	t.Helper()
 	api, _ := calls.New(t, cfg)
 	return api
+}
+
+func fileOf(name, content string) File {
+	return File{Name: name, Type: archive.ImageFile, Size: int64(len(content)), SHA256: archive.Sum([]byte(content)),
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}
+}
+
+// I4: the parts of an upload are what the specification says, the file is byte for byte itself, and the length is told.
+func TestStoreFile_I4_Parts(t *testing.T) {
+	content := "%PDF-1.7\r\n--vaultd-\r\n" + strings.Repeat("\x00\xff", 50_000)
+	var bodies [][]byte
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		whole, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, whole)
+		kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || kind != "multipart/mixed" || r.Method != http.MethodPost || r.URL.Path != "/v2/files" || r.ContentLength != int64(len(whole)) || len(r.TransferEncoding) > 0 {
+			t.Errorf("%s %s, %q, length %d of %d, %v", r.Method, r.URL, kind, r.ContentLength, len(whole), err)
+		}
+		parts := multipart.NewReader(bytes.NewReader(whole), parameters["boundary"])
+		request, err := parts.NextPart()
+		kit.Need(t, err == nil && request.FormName() == "request" && request.Header.Get("Content-Type") == "application/json",
+			"the first part is %+v, %v", request, err)
+		var fields map[string]string
+		if err := json.NewDecoder(request).Decode(&fields); err != nil || len(fields) != 2 || fields["bumId"] != string(bumID) || fields["fileType"] != "imageFile" {
+			t.Errorf("the request is %v, %v", fields, err)
+		}
+		file, err := parts.NextPart()
+		kit.Need(t, err == nil && file.FormName() == "file" && file.FileName() == "Rechnung _ü__.pdf",
+			"the second part is %+v, %v", file, err)
+		kit.Want(t, "string(got)", string(kit.Value(io.ReadAll(file))(t)), content)
+		_, err = parts.NextPart()
+		kit.Check(t, err == io.EOF, "after the second part: %v", err)
+		io.WriteString(w, `{"version":"1.0","fileId":"54759eb3c090d83494e2d804"}`)
+	}))
+	defer srv.Close()
+	c := New(Config{API: api(t, apicall.Config{BaseURL: srv.URL})})
+	for range 2 {
+		id, err := c.StoreFile(t.Context(), bumID, fileOf("folder/Rechnung \"ü\"\n.pdf", content))
+		kit.Need(t, err == nil && id == "54759eb3c090d83494e2d804", "got %q, %v", id, err)
+	}
+	kit.Check(t, bytes.Equal(bodies[0], bodies[1]), "the same file was two requests")
+}
+
+// I4: bytes that are not the recorded ones never leave whole.
+func TestStoreFile_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
+	var got int64
+	done := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		defer close(done)
+		got, _ = io.Copy(io.Discard, r.Body)
+	}))
+	content := strings.Repeat(calls.Content, 20_000)
+	f := fileOf("a.pdf", content)
+	f.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("X" + content[1:])), nil }
+	_, err := New(Config{API: api(t, apicall.Config{BaseURL: srv.URL})}).StoreFile(t.Context(), bumID, f)
+	e := calls.Failed(t, err)
+	kit.Check(t, e.Damaged && e.Code == "file-damaged", `%v, want e.Damaged, e.Code = "file-damaged"`, e)
+	<-done
+	srv.Close()
+	kit.Check(t, got < int64(len(content)), "%d bytes left", got)
+}
+
+func TestStoreFile_Answers(t *testing.T) {
+	for body, want := range map[string]archive.FileID{
+		`{"version":"1.0","fileId":"f-1"}`: "f-1", `{"fileId":7}`: "7", `{"fileID":"f-1","new":[]}`: "f-1", "\xef\xbb\xbf{\"fileId\":\"f-1\"}": "f-1",
+		``: "", `{}`: "", `{"fileId":null}`: "", `{"fileId":"../x"}`: "", `{"fileId":"a","fileID":"b"}`: "", `<html></html>`: "", `[]`: "",
+	} {
+		id, err := client(t, calls.Says(200, body)).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x"))
+		kit.Check(t, id == want && (err == nil) == (want != ""), "%q gives %q, %v", body, id, err)
+		if err != nil && calls.Failed(t, err).Outcome != apicall.OutcomeUnknown {
+			t.Errorf("%q: %v", body, calls.Failed(t, err).Outcome)
+		}
+	}
+	if e := calls.Failed(t, second(client(t, calls.Says(403, wrapped("error", "SECURITY", "Error.002.0004"))).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x")))); e.Outcome != apicall.Refused || e.Denied {
+		t.Errorf("a virus is %v", e.Outcome)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestStoreFile_WhatCannotBeStoredIsNotSent(t *testing.T) {
+	c := client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	good := fileOf("a.pdf", "x")
+	noType, empty, noDigest := good, fileOf("a.pdf", ""), good
+	noType.Type, noDigest.SHA256 = "pdf", archive.Digest{}
+	for name, err := range map[string]error{
+		"Number": second(c.StoreFile(t.Context(), "x", good)), "Type": second(c.StoreFile(t.Context(), bumID, noType)),
+		"Empty": second(c.StoreFile(t.Context(), bumID, empty)), "Digest": second(c.StoreFile(t.Context(), bumID, noDigest)),
+	} {
+		e := calls.Failed(t, err)
+		kit.Check(t, e.Outcome == apicall.NotSent, "%s: %v, want e.Outcome = apicall.NotSent", name, e)
+	}
 }

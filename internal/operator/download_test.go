@@ -72,9 +72,8 @@ func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	from.err, from.meet = errors.New("broken off"), leave
 	kit.Fails(t, "error", kit.Err(d.get(ctx, "b1", ledger.FetchSame)), from.err)
-	if last := lastLine(t, d.Ledger); last.Event != ledger.MarkFetched || last.Cause != ledger.FetchFailed {
-		t.Errorf("the journal ends with %+v, want a download that failed", last)
-	}
+	last := lastLine(t, d.Ledger)
+	kit.Check(t, last.Event == ledger.MarkFetched && last.Cause == ledger.FetchFailed, "the journal ends with %+v, want a download that failed", last)
 	if _, err := d.get(ctx, "b1", ledger.FetchSame); !errors.Is(err, context.Canceled) || from.asks != 5 {
 		t.Errorf("with an ended context: error = %v after %d calls, want %v after 5", err, from.asks, context.Canceled)
 	}
@@ -84,9 +83,7 @@ func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
 func TestFetch_I29_ReasonBesideTheJournal(t *testing.T) {
 	d, _ := downloading(t, 9)
 	const reason = "on the pages, by the user anna"
-	if _, err := d.Fetch(t.Context(), "V", "b1", Person{UID: 7, Reason: reason}, io.Discard, func(Fetched) string { return ledger.FetchSame }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(d.Fetch(t.Context(), "V", "b1", Person{UID: 7, Reason: reason}, io.Discard, func(Fetched) string { return ledger.FetchSame }))(t)
 	notes, err := d.Ledger.Notes(archive.Key{})
 	kit.Need(t, err == nil && len(notes) == 1, "notes = %v (error %v), want one", notes, err)
 	digests := 0
@@ -111,17 +108,15 @@ func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 		t.Fatalf("fetched = %+v (error %v), want 2 of the budget used", got, err)
 	}
 	_, err := d.get(t.Context(), "b1", ledger.FetchSame)
-	if spent, over := errors.AsType[*ledger.BudgetError](err); !over || spent.Used != 2 || from.asks != 1 {
-		t.Errorf("error = %v, the archive was asked %d times, want the budget spent, 1", err, from.asks)
-	}
+	spent, over := errors.AsType[*ledger.BudgetError](err)
+	kit.Check(t, over && spent.Used == 2 && from.asks == 1, "error = %v, the archive was asked %d times, want the budget spent, 1", err, from.asks)
 	month := d.Now().AddDate(0, 1, 0)
 	d.Now = func() time.Time { return month }
 	kit.Want(t, "next month: fetched", kit.Value(d.get(t.Context(), "b1", ledger.FetchSame))(t).Used, 1)
 	d.Budget = 0
 	kit.Want(t, "calls", from.asks, 2)
-	if _, err := d.get(t.Context(), "b1", ledger.FetchSame); err == nil || from.asks != 2 {
-		t.Errorf("without a budget: error = %v after %d calls, want one after 2", err, from.asks)
-	}
+	_, err = d.get(t.Context(), "b1", ledger.FetchSame)
+	kit.Check(t, err != nil && from.asks == 2, "without a budget: error = %v after %d calls, want one after 2", err, from.asks)
 }
 
 // I4: who compares a part each time has compared all of it one day: nothing is downloaded again while others never were.

@@ -132,11 +132,10 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 	for _, found := range []bool{true, false} {
 		a := newAlarmed(t)
 		a.mark(ledger.MarkRestored, 10)
-		out, err := Reconcile(t.Context(), Comparison{
+		out := kit.Value(Reconcile(t.Context(), Comparison{
 			Ledger: a.Ledger.Ledger, Archive: alarming{a, found}, Drops: []recovery.Drop{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
-		}, Person{UID: 7})
-		kit.Must(a.t, err)
+		}, Person{UID: 7}))(a.t)
 		if _, safe := a.SafeMode(); out.Left == found || safe != found || len(out.Why) > 0 != found {
 			t.Errorf("found %t: left %t, safe mode %t, reasons %q, want left exactly where nothing was found", found, out.Left, safe, out.Why)
 		}
@@ -154,11 +153,10 @@ func TestReconcile_I15_NotWhileAPDFCannotBeRead(t *testing.T) {
 		a := newAlarmed(t)
 		a.Add(fill.Item{Name: "scan.pdf", Route: ledger.PDF, Drop: "scans"}).Apply(a.at(2), ledger.ReconcileRequired{})
 		a.mark(ledger.MarkRestored, 10)
-		out, err := Reconcile(t.Context(), Comparison{
+		out := kit.Value(Reconcile(t.Context(), Comparison{
 			Ledger: a.Ledger.Ledger, Archive: alarming{a, false}, Drops: []recovery.Drop{{Name: name, Route: ledger.PDF}}, Grace: time.Hour,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
-		}, Person{UID: 7})
-		kit.Must(a.t, err)
+		}, Person{UID: 7}))(a.t)
 		named := len(out.Why) == 1 && strings.HasPrefix(out.Why[0], "scans/scan.pdf: its drop folder is away. Dropped again, it would not be recognised")
 		if _, safe := a.SafeMode(); safe != held || named != held || out.Waits != 1 {
 			t.Errorf("drop %s: safe mode %t, %d wait, reasons %q, want %t, 1, and the missing drop named: %t", name, safe, out.Waits, out.Why, held, held)

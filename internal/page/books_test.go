@@ -102,9 +102,8 @@ func TestBooks_I31_EveryResultHasWords(t *testing.T) {
 			t.Errorf("%s: %q, %s, want words = %v, mood = %v", shown.Result, words, mood, c.words, c.mood)
 		}
 	}
-	if unknown := (&BooksAnswer{Result: "fine"}); f.BooksResult(unknown) != "Not complete" || f.BooksMood(unknown) != "bad" {
-		t.Error("a result that is not known is no bad one")
-	}
+	unknown := (&BooksAnswer{Result: "fine"})
+	kit.Check(t, f.BooksResult(unknown) == "Not complete" && f.BooksMood(unknown) == "bad", "a result that is not known is no bad one")
 }
 
 // The page stays small, whatever the books hold.
@@ -162,9 +161,8 @@ func TestBooks_OnlyWhereConfiguredAndForReaders(t *testing.T) {
 		w := visit(t, pages, c.rights, "en", http.MethodGet, "/books")
 		link := strings.Contains(w.Body.String(), `<a href="/books">`)
 		kit.Check(t, w.Code == c.code && link == c.link, "%v %+v: %d, a link %v", c.setup, c.rights, w.Code, link)
-		if report := visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/report").Body.String(); strings.Contains(report, "booked and not archived") != (c.setup != nil) {
-			t.Errorf("%v: the report page: %s", c.setup, report)
-		}
+		report := visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/report").Body.String()
+		kit.Check(t, strings.Contains(report, "booked and not archived") == (c.setup != nil), "%v: the report page: %s", c.setup, report)
 	}
 	kit.Check(t, len(asked) <= 0, "the books were asked: %q", asked)
 }

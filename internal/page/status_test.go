@@ -86,20 +86,14 @@ func TestStatus_I7_WithoutRightsOnlyCountsAndStates(t *testing.T) {
 		".NotTaken.Drop": true, ".Head": true, ".NotTaken.Reason": true, ".Drops.Name": true, ".Drops.Vault": true, ".Drops.Mode": true, ".Drops.Route": true,
 	}
 	for _, path := range secretsIn("", reflect.ValueOf(withoutDocuments(s))) {
-		if !allowed[path] && !strings.HasPrefix(path, ".Billing.") {
-			t.Errorf("%s is told to everybody", path)
-		}
+		kit.Check(t, allowed[path] || strings.HasPrefix(path, ".Billing."), "%s is told to everybody", path)
 	}
 	var h present.History
 	fill(reflect.ValueOf(&h).Elem())
 	for _, path := range secretsIn("", reflect.ValueOf(withoutReason(h))) {
-		if path != ".Shares.Vault" {
-			t.Errorf("%s of the history is told to everybody", path)
-		}
+		kit.Want(t, "of the history is told to everybody", path, ".Shares.Vault")
 	}
-	if s.Needs[0].Text != "SECRET" || s.Drops[0].Paused != "SECRET" {
-		t.Error("the summary itself was changed")
-	}
+	kit.Check(t, s.Needs[0].Text == "SECRET" && s.Drops[0].Paused == "SECRET", "the summary itself was changed")
 }
 
 // However many vaults there are, the page draws a dozen, and says how many it leaves out.
@@ -122,9 +116,8 @@ func TestLogin_I7_TellsNoVersion(t *testing.T) {
 		f.about.Version, f.Visitor.MaySignIn = "1.2.3-of-a-test", maySignIn
 		w := httptest.NewRecorder()
 		f.writePage(w, http.StatusOK, "refusal", "x", &Refusal{Text: "x"})
-		if strings.Contains(w.Body.String(), "1.2.3-of-a-test") == maySignIn {
-			t.Errorf("may sign in %v: %s", maySignIn, w.Body)
-		}
+		kit.Check(t, strings.Contains(w.Body.String(), "1.2.3-of-a-test") != maySignIn,
+			"may sign in %v: %s", maySignIn, w.Body)
 	}
 }
 
@@ -170,14 +163,12 @@ func TestStatus_BalanceSaysHowManyWait(t *testing.T) {
 	}
 	kit.Want(t, "the split", told(), map[string]string{"archived": "", "rejected": "needs a person: 4; closed or corrected: 73", "quarantined": "needs a person: 1", "duplicate": ""})
 	for _, what := range []string{"contradicted", "archived-twice"} {
-		if got := told(present.Need{What: what, Count: 1}); got["rejected"] != "" || got["quarantined"] != "" {
-			t.Errorf(`%s: %q, want got["rejected"] = "", got["quarantined"] = ""`, what, got)
-		}
+		got := told(present.Need{What: what, Count: 1})
+		kit.Check(t, got["rejected"] == "" && got["quarantined"] == "", `%s: %q, want got["rejected"] = "", got["quarantined"] = ""`, what, got)
 	}
 	needs[0].Count = 78 // it was rejected between the two counts
-	if got := told(); got["rejected"] != "" || got["quarantined"] == "" {
-		t.Errorf(`%q, want got["rejected"] = "", got["quarantined"] other than ""`, got)
-	}
+	got := told()
+	kit.Check(t, got["rejected"] == "" && got["quarantined"] != "", `%q, want got["rejected"] = "", got["quarantined"] other than ""`, got)
 }
 
 // needySource has one rejected folder of many, and one thing that is no folder.
@@ -225,9 +216,7 @@ func TestStatus_AdviceIsForReaders(t *testing.T) {
 	s.AddNeeds(present.Clock{Location: time.UTC})
 	f := frameOf("en")
 	f.Visitor.Rights.Read = true
-	if len(s.Needs) < 15 {
-		t.Fatalf("%d needs: the test sees nothing", len(s.Needs))
-	}
+	kit.Need(t, len(s.Needs) >= 15, "%d needs: the test sees nothing", len(s.Needs))
 	for _, n := range s.Needs {
 		if f.NeedAdvice(n) == "" || strings.Contains(f.NeedAdvice(n), " X") || len(f.NeedNames(n)) != 1 || f.NeedNames(n)[0].Path == "" {
 			t.Errorf(`%s: %q, %v, want f.NeedAdvice(n) other than "", f.NeedAdvice(n) without " X", len(f.NeedNames(n)) = 1, f.NeedNames(n)[0].Path other than ""`, n.What, f.NeedAdvice(n), f.NeedNames(n))

@@ -31,8 +31,7 @@ var (
 func keysOfTexts(t *testing.T) map[string]bool {
 	keys := map[string]bool{}
 	read := func(path string, found func(text string)) {
-		data, err := os.ReadFile(path)
-		kit.Must(t, err)
+		data := kit.Value(os.ReadFile(path))(t)
 		found(string(data))
 	}
 	templates, _ := filepath.Glob("templates/*.html")
@@ -133,12 +132,9 @@ func TestTexts_GermanIsWhole(t *testing.T) {
 	verbs := regexp.MustCompile(`%[a-z]`)
 	for key := range keysOfTexts(t) {
 		text, ok := german[key]
-		if !ok && !sameInBoth[key] {
-			t.Errorf("no German text for %q", key)
-		}
-		if ok && fmt.Sprint(verbs.FindAllString(text, -1)) != fmt.Sprint(verbs.FindAllString(key, -1)) {
-			t.Errorf("%q and %q have other values", key, text)
-		}
+		kit.Check(t, ok || sameInBoth[key], "no German text for %q", key)
+		kit.Check(t, !ok || fmt.Sprint(verbs.FindAllString(text, -1)) == fmt.Sprint(verbs.FindAllString(key, -1)),
+			"%q and %q have other values", key, text)
 	}
 }
 
@@ -153,9 +149,7 @@ func TestTexts_NoneIsLeftOver(t *testing.T) {
 		"the business network has it": true, "rejected by the business network, or never there": true, "refused by the business network": true,
 	}
 	for key := range german {
-		if !asked[key] && !computed[key] {
-			t.Errorf("nobody asks for %q", key)
-		}
+		kit.Check(t, asked[key] || computed[key], "nobody asks for %q", key)
 	}
 }
 
@@ -168,42 +162,34 @@ func TestTexts_GermanWordsForAccountants(t *testing.T) {
 		"erunterladen": "is Abruf, as the right to fetch", "Vorhersage": "is Prognose", "Platte": "is Datenträger",
 	} {
 		for key, text := range german {
-			if strings.Contains(text, wrong) {
-				t.Errorf("%q: %q: %s %s, want text without %q", key, text, wrong, why, wrong)
-			}
+			kit.Check(t, !strings.Contains(text, wrong),
+				"%q: %q: %s %s, want text without %q", key, text, wrong, why, wrong)
 		}
 	}
 }
 
 // Every event of the ledger has words of its own, and no words are of an event that there is not.
 func TestTexts_EveryEventHasWords(t *testing.T) {
-	sources, err := filepath.Glob("../ledger/*.go")
-	kit.Must(t, err)
+	sources := kit.Value(filepath.Glob("../ledger/*.go"))(t)
 	events := map[string]bool{}
 	for _, path := range sources {
-		source, err := os.ReadFile(path)
-		kit.Must(t, err)
+		source := kit.Value(os.ReadFile(path))(t)
 		for _, found := range journalName.FindAllStringSubmatch(string(source), -1) {
 			events[found[1]] = true
 		}
 	}
-	if len(events) < 40 {
-		t.Fatalf("%d events: the test sees nothing", len(events))
-	}
+	kit.Need(t, len(events) >= 40, "%d events: the test sees nothing", len(events))
 	all := maps.Clone(eventTexts)
 	for _, texts := range routeEventTexts {
 		maps.Copy(all, texts)
 	}
 	for event := range events {
-		if all[event] == "" {
-			t.Errorf("%q has no words", event)
-		}
+		kit.Check(t, all[event] != "", "%q has no words", event)
 	}
 	for words := range all {
 		event, in, isInState := strings.Cut(words, " ")
-		if _, err := ledger.ParseState(in); !events[event] || isInState && err != nil {
-			t.Errorf("%q is no event", words)
-		}
+		_, err := ledger.ParseState(in)
+		kit.Check(t, events[event] && (!isInState || err == nil), "%q is no event", words)
 	}
 }
 

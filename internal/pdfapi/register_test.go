@@ -311,8 +311,7 @@ func TestRegister_NotSent(t *testing.T) {
 	c, _ := client(t, func(http.ResponseWriter, *http.Request) { t.Error("got a request, want none") })
 	for _, bad := range [][]archive.RegisterRequest{nil, {{ID: document}}, append(frozen[:1:1], frozen...)} {
 		_, err := c.Register(t.Context(), "", bad)
-		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
-			t.Errorf(`%v %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, e.Outcome, e)
-		}
+		e := calls.Failed(t, err)
+		kit.Check(t, e.Outcome == apicall.NotSent && e.Code == "request", `%v %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, e.Outcome, e)
 	}
 }

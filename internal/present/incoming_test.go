@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // I20: what does not come in for longer than services are usually down is told to a person, and by the health pages. What does not pass by
@@ -20,12 +22,10 @@ func TestIncoming_I20_IsTold(t *testing.T) {
 			c := Clock{Now: now, Location: time.UTC}
 			s.AddNeeds(c)
 			reasons := strings.Join(s.UnfitReasons(), "\n")
-			if told := len(s.Needs) == 2 && s.Needs[0].What == "notices" && s.Needs[0].When == "now"; told != r.told {
-				t.Errorf("needs: %+v", s.Needs)
-			}
-			if told := strings.Contains(reasons, "notifications of the business network do not come in") && strings.Contains(reasons, "extracts of"); told != r.told {
-				t.Errorf("unfit: %q", reasons)
-			}
+			told := len(s.Needs) == 2 && s.Needs[0].What == "notices" && s.Needs[0].When == "now"
+			kit.Check(t, told == r.told, "needs: %+v", s.Needs)
+			told = strings.Contains(reasons, "notifications of the business network do not come in") && strings.Contains(reasons, "extracts of")
+			kit.Check(t, told == r.told, "unfit: %q", reasons)
 		})
 	}
 }

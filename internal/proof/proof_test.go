@@ -195,9 +195,8 @@ func TestCheck_I4_WhatEndedEarly(t *testing.T) {
 		r := &seen.Registrations[4] // in doubt
 		r.SHA256, r.Size, r.Torn, r.Archived = archive.Digest{99}, 10, row.torn, row.archived
 		report := Check(b.journal(), maps.Values(b.entries), seen)
-		if found := slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Promise == "I4" && f.Key == archive.Key{4} }); found != row.found {
-			t.Errorf("%s: findings = %v, want one of I4: %v", name, report.Findings, row.found)
-		}
+		found := slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Promise == "I4" && f.Key == archive.Key{4} })
+		kit.Check(t, found == row.found, "%s: findings = %v, want one of I4: %v", name, report.Findings, row.found)
 	}
 }
 
@@ -346,9 +345,8 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 				named = named || f.Promise == strings.Fields(row.promises)[0] && (row.key == 0 || f.Key == archive.Key{row.key})
 			}
 			slices.Sort(found)
-			if got := strings.Join(slices.Compact(found), " "); got != sorted(row.promises) || !named {
-				t.Errorf("found %q, want %q of key %d:\n%v", got, row.promises, row.key, r.Findings)
-			}
+			got := strings.Join(slices.Compact(found), " ")
+			kit.Check(t, got == sorted(row.promises) && named, "found %q, want %q of key %d:\n%v", got, row.promises, row.key, r.Findings)
 		})
 	}
 }
@@ -372,9 +370,8 @@ func TestCheck_I8_ARedropMayGetTheSameNumber(t *testing.T) {
 	b.upload(2, "b1")
 	b.archive(2, "b1")
 	b.do(1, says("b1", archive.Successful))
-	r := Check(b.journal(), maps.Values(b.entries), Seen{Registrations: []Registration{
-		{ID: archive.ID{1}, Remote: "b1", Stored: true, Archived: true, SHA256: archive.Digest{1}, Size: 1000}}})
-	kit.Want(t, "findings", r.Findings, nil)
+	kit.Want(t, "findings", Check(b.journal(), maps.Values(b.entries), Seen{Registrations: []Registration{
+		{ID: archive.ID{1}, Remote: "b1", Stored: true, Archived: true, SHA256: archive.Digest{1}, Size: 1000}}}).Findings, nil)
 }
 
 // TestCheck_EveryPrefixHolds: the check may run at any instant, so it holds after

@@ -145,9 +145,8 @@ func TestCheck_I2_DoubleEndsByEvidence(t *testing.T) {
 			}
 			kit.Need(t, b.entries[archive.Key{1}].PossibleDouble != row.ends, "double: %v", !row.ends)
 			b.archive(1, "b2")
-			if r := b.check(Seen{}); !r.OK() || len(r.Double) == 0 != row.ends {
-				t.Errorf("findings = %v, double = %v, want none, and no double: %v", r.Findings, r.Double, row.ends)
-			}
+			r := b.check(Seen{})
+			kit.Check(t, r.OK() && len(r.Double) == 0 == row.ends, "findings = %v, double = %v, want none, and no double: %v", r.Findings, r.Double, row.ends)
 		})
 	}
 }

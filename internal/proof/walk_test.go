@@ -54,9 +54,8 @@ func TestCheck_NoFalseAlarm(t *testing.T) {
 		j := b.journal()
 		j.Entry = b.entry
 		for _, most := range []int{mostItems, 2, 1} {
-			if forgetful := check(j, slices.Values(entries), Seen{}, most); !reflect.DeepEqual(forgetful, r) {
-				t.Fatalf("seed %d: forgetting what rests, at most %d at once: %+v, without: %+v", seed, most, forgetful, r)
-			}
+			forgetful := check(j, slices.Values(entries), Seen{}, most)
+			kit.Need(t, reflect.DeepEqual(forgetful, r), "seed %d: forgetting what rests, at most %d at once: %+v, without: %+v", seed, most, forgetful, r)
 		}
 	}
 	kit.Check(t, len(states) >= 8 && states[ledger.Archived] >= 20, "the walks ended in few states only: %v", states)
@@ -133,9 +132,8 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 		broken := whole
 		spoil(&broken)
 		b.entries[archive.Key{50}] = broken
-		if r := Check(j, maps.Values(b.entries), Seen{}); r.OK() || r.Findings[0].Key != whole.Key {
-			t.Errorf("%s: findings = %v, want one of %s", what, r.Findings, whole.Key)
-		}
+		r := Check(j, maps.Values(b.entries), Seen{})
+		kit.Check(t, !r.OK() && r.Findings[0].Key == whole.Key, "%s: findings = %v, want one of %s", what, r.Findings, whole.Key)
 		b.entries[archive.Key{50}] = whole
 	}
 	delete(b.entries, archive.Key{50})

@@ -30,9 +30,8 @@ func TestReport_I12_AsReadIsShownAndNotCounted(t *testing.T) {
 	s.refused()
 	a := examine(t, s.config())
 	sums := func(all []sumLine) string { b, err := json.Marshal(all); return string(b) + errText(err) }
-	if sums(a.Summary.Sums) != sums(plain.Sums) || a.Summary.NoAmount != plain.NoAmount || len(a.Summary.Bills) != len(plain.Bills) {
-		t.Errorf("sums %+v, want %+v", a.Summary.Sums, plain.Sums)
-	}
+	kit.Check(t, sums(a.Summary.Sums) == sums(plain.Sums) && a.Summary.NoAmount == plain.NoAmount && len(a.Summary.Bills) == len(plain.Bills),
+		"sums %+v, want %+v", a.Summary.Sums, plain.Sums)
 	for form, want := range map[string][]string{
 		"html": {`<bdi>=1+1</bdi> <small>as read, refused</small></td><td>Invoice</td><td>31.10.2026</td>`, `<bdi>&lt;b&gt;Acme&lt;/b&gt;</bdi></td><td>1000.00 EUR</td>`,
 			`<bdi>NR Müller 4711</bdi> <small>as read</small>`, `the same as &#34;Müller 4711&#34;, archived 19 Nov 2026, invoice NR Müller 4711, bumId bum-1, folder _archived/2026-11/Müller 4711 (drop acme-in)`},
@@ -59,9 +58,8 @@ func TestReport_AsReadHasNoYear(t *testing.T) {
 	s.Add(fill.Item{Name: "Alt", AsRead: archive.AsRead{Number: "A1", Date: "1999-10-31"}}).Refuse(noon, ledger.Cause{})
 	c := s.config()
 	c.Select.Year = 2026
-	if a := examine(t, c); a.Summary.Selected.Seen != 1 || a.Summary.Undated != 1 {
-		t.Errorf("%+v, %d without a date", a.Summary.Selected, a.Summary.Undated)
-	}
+	a := examine(t, c)
+	kit.Check(t, a.Summary.Selected.Seen == 1 && a.Summary.Undated == 1, "%+v, %d without a date", a.Summary.Selected, a.Summary.Undated)
 }
 
 // Evidence stands in full, and rows of kept folders lead to their receipts where the link works; nothing else is a link.

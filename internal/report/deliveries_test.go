@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -90,9 +91,7 @@ func TestDelivered_I12_NeverCountedAsArchived(t *testing.T) {
 	}
 	kit.Want(t, "archived and delivered in all months", []uint64{archived, sent}, []uint64{2, 4})
 	for _, one := range s.Senders {
-		if one.Name == "" {
-			t.Errorf("a delivered document counts among the senders: %+v", one)
-		}
+		kit.Check(t, one.Name != "", "a delivered document counts among the senders: %+v", one)
 	}
 	page, closing := written(t, a, "html")
 	kit.Holds(t, "the page", page, "<p>3 PDFs were delivered to the accounts-payable system, 5.000 MB. That is no archiving:", ">_delivered/2026-11/scan1.pdf/_DELIVERED.txt<",
@@ -109,8 +108,7 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 	s := delivering(t)
 	a := examine(t, s.config())
 	table, _ := written(t, a, "csv")
-	comma, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\ufeff"))).ReadAll()
-	kit.Must(t, err)
+	comma := kit.Value(csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\ufeff"))).ReadAll())(t)
 	book, _ := written(t, a, "xlsx")
 	sheet, _, _ := readBook(t, []byte(book))
 	object, _ := written(t, a, "json")
@@ -120,9 +118,8 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 		Double    []string `json:"possiblyDouble"`
 	}
 	kit.Must(t, json.Unmarshal([]byte(object), &all))
-	if !slices.Equal(all.Twice, []string{s.Item("scan3.pdf").Key.String()}) || len(all.Double) != 0 {
-		t.Errorf("twice %v, double %v", all.Twice, all.Double)
-	}
+	kit.Check(t, slices.Equal(all.Twice, []string{s.Item("scan3.pdf").Key.String()}) && len(all.Double) == 0,
+		"twice %v, double %v", all.Twice, all.Double)
 	route := slices.Index(comma[0], "route")
 	at := slices.Index(comma[0], "deliveredAt")
 	flags := slices.Index(comma[0], "flags")
@@ -135,12 +132,10 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 		if is != (row[at] != "") || is != (d.DeliveredAt != "") || row[at] != d.DeliveredAt || is && (row[route] != "pdf" || d.Route != "pdf" || d.ArchivedAt != "") || d.State == "archived" && (row[route] != "vault" || d.Route != "") {
 			t.Errorf("%v, %+v", row, d)
 		}
-		if twice := strings.Contains(row[flags], "possibly processed twice"); twice != strings.HasPrefix(row[1], "scan3") {
-			t.Errorf("%s: flags %q", row[1], row[flags])
-		}
-		if strings.TrimSpace(sheet[i+1][route]) != row[route] {
-			t.Errorf("sheet: %q, table: %q", sheet[i+1][route], row[route])
-		}
+		kit.Want(t, fmt.Sprintf("%s: flags %q", row[1], row[flags]),
+			strings.Contains(row[flags], "possibly processed twice"), strings.HasPrefix(row[1], "scan3"))
+		kit.Want(t, fmt.Sprintf("sheet: %q, table", sheet[i+1][route]),
+			strings.TrimSpace(sheet[i+1][route]), row[route])
 	}
 	// Where all goes to the archive, nothing of that is there.
 	plain, _ := written(t, examine(t, filled(t, "production").config()), "csv")
@@ -190,14 +185,12 @@ func TestCharts_I12_DeliveredIsASeriesOfItsOwn(t *testing.T) {
 	for _, l := range a.Summary.Spread {
 		archived, delivered = archived+l.Documents, delivered+l.Delivered
 	}
-	if archived != 2 || delivered != 3 || a.Summary.Spread[0].Delivered != 2 || a.Summary.Spread[2].Delivered != 1 {
-		t.Errorf("%d archived, %d delivered: %+v", archived, delivered, a.Summary.Spread)
-	}
+	kit.Check(t, archived == 2 && delivered == 3 && a.Summary.Spread[0].Delivered == 2 && a.Summary.Spread[2].Delivered == 1,
+		"%d archived, %d delivered: %+v", archived, delivered, a.Summary.Spread)
 	page := &htmlPage{Summary: a.Summary}
 	for name, drawn := range map[string]string{"months": string(page.MonthsChart()), "times": string(page.SpreadChart())} {
-		if !strings.Contains(drawn, `<rect class="delivered"`) || strings.Count(drawn, `<rect class="archived"`) == 0 {
-			t.Errorf("%s: %s, want drawn with `<rect class=\"delivered\"`, strings.Count(drawn, `<rect class=\"archived\"`) other than 0", name, drawn)
-		}
+		kit.Check(t, strings.Contains(drawn, `<rect class="delivered"`) && strings.Count(drawn, `<rect class="archived"`) != 0,
+			"%s: %s, want drawn with `<rect class=\"delivered\"`, strings.Count(drawn, `<rect class=\"archived\"`) other than 0", name, drawn)
 	}
 	s := newShelf(t, "production")
 	s.Add(fill.Item{Name: "Müller 4711", Size: 1_900_000}).Archive(noon.Add(-20*time.Hour), 41*time.Minute)

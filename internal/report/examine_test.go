@@ -73,9 +73,8 @@ func TestExamine_I21_TooManyToName(t *testing.T) {
 	c.Ledger = source
 	a := kit.Value(examineNaming(t.Context(), c, 3))(t)
 	for _, want := range []string{"the entries add up to another balance", "two entries list the same registration; vaultd verify --whole names them"} {
-		if !slices.ContainsFunc(a.Summary.Check.Findings, func(f finding) bool { return strings.Contains(f.Text, want) }) {
-			t.Errorf("%q is not among %+v", want, a.Summary.Check.Findings)
-		}
+		kit.Check(t, slices.ContainsFunc(a.Summary.Check.Findings, func(f finding) bool { return strings.Contains(f.Text, want) }),
+			"%q is not among %+v", want, a.Summary.Check.Findings)
 	}
 	kit.Check(t, source.reads == 1 && !a.Summary.Check.Agrees,
 		"%d reads, agrees %v", source.reads, a.Summary.Check.Agrees)

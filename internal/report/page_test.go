@@ -97,9 +97,8 @@ func TestHTML_LongTableHasItsNewest(t *testing.T) {
 		var b strings.Builder
 		end := kit.Value(a.Page(t.Context(), &b, TableFile{"year 2026.csv", a.NewCSV(io.Discard, ',')}))(t)
 		page := b.String()
-		if rows := strings.Count(page, `<tr><th scope="row"><bdi>Folder `); rows != shown || end.Rows != uint64(count) || a.HasLongTable() != (shown < count) {
-			t.Errorf("%d folders: %d rows, %+v", count, rows, end)
-		}
+		rows := strings.Count(page, `<tr><th scope="row"><bdi>Folder `)
+		kit.Check(t, rows == shown && end.Rows == uint64(count) && a.HasLongTable() == (shown < count), "%d folders: %d rows, %+v", count, rows, end)
 		if newest := fmt.Sprintf("<bdi>Folder %d</bdi>", count-1); !strings.Contains(page, newest) || !strings.Contains(page, `<a href="./year%202026.csv">year 2026.csv</a>`) {
 			t.Errorf("%d folders: the newest or the table is not there", count)
 		}
@@ -127,9 +126,8 @@ func TestHTML_TableByMonth(t *testing.T) {
 			want = append(want, fmt.Sprintf("<span>%s %s %s</span>", s.Type, s.Currency, groupThousands(s.Total)))
 		}
 		kit.Holds(t, "the head", head, want...)
-		if n := strings.Count(rows, `<th scope="row">`); n != int(m.Seen) || strings.Count(head, "<span>") != len(m.Sums) {
-			t.Errorf("%s: %d rows of %d, %s", name, n, m.Seen, head)
-		}
+		n := strings.Count(rows, `<th scope="row">`)
+		kit.Check(t, n == int(m.Seen) && strings.Count(head, "<span>") == len(m.Sums), "%s: %d rows of %d, %s", name, n, m.Seen, head)
 		dated := strings.Count(rows, "<td>"+m.Month)
 		kit.Check(t, m.Archived <= 0 || m.Month == "" || dated >= int(m.Archived), "%s: %d rows have a date of it", name, dated)
 	}
@@ -145,9 +143,7 @@ func TestPage_TablesHaveEveryRow(t *testing.T) {
 	kit.Value(a.Page(t.Context(), &page, TableFile{"a.csv", a.NewCSV(&along, ';')}))(t)
 	var alone bytes.Buffer
 	kit.Value(a.CSV(t.Context(), &alone, ';'))(t)
-	if !bytes.Equal(along.Bytes(), alone.Bytes()) || bytes.Count(alone.Bytes(), []byte("\r\n")) != rowsOnPage+51 {
-		t.Error("the tables differ")
-	}
+	kit.Check(t, bytes.Equal(along.Bytes(), alone.Bytes()) && bytes.Count(alone.Bytes(), []byte("\r\n")) == rowsOnPage+51, "the tables differ")
 	_, err := a.Page(t.Context(), &page, TableFile{"a.csv", a.NewCSV(&fullDisk{0}, ';')})
 	kit.Check(t, err != nil, "a table that could not be written is no error")
 }
@@ -161,11 +157,10 @@ func TestSummary_MonthsSendersAndTimes(t *testing.T) {
 			got = append(got, fmt.Sprint(l.Month, " ", l.Seen, l.Archived, l.Rejected, l.Others, " ", l.Sums))
 		}
 	}
-	want := []string{
+	kit.Want(t, "got", got, []string{
 		"2026-11 3 0 1 2 []", "2026-10 3 2 0 1 [{CreditNote EUR 1 -75.105} {Invoice EUR 1 119.00}]",
 		"2026 6 2 1 3 [{CreditNote EUR 1 -75.105} {Invoice EUR 1 119.00}]", "2025-12 1 1 0 0 []", "2025 1 1 0 0 []",
-	}
-	kit.Want(t, "got", got, want)
+	})
 	kit.Want(t, "the senders", []any{fmt.Sprint(s.Senders), s.Unranked}, []any{"[{Alt & Söhne 1 []} {Müller GmbH 1 [{EUR 119.00}]} {Otto KG 1 [{EUR -75.105}]}]", false})
 	var spread []string
 	for _, l := range s.Spread {
@@ -180,9 +175,8 @@ func TestSenders_I21_TooManyAreNotRanked(t *testing.T) {
 	for i := range sendersAtMost + 1 {
 		s.countDocument(fmt.Sprint(i), "EUR", nil)
 	}
-	if top, unranked := s.listTop(); !unranked || len(top) > 0 || s.byName != nil {
-		t.Errorf("%v, %t, want unranked, len(top) <= 0, s.byName = nil", top, unranked)
-	}
+	top, unranked := s.listTop()
+	kit.Check(t, unranked && len(top) <= 0 && s.byName == nil, "%v, %t, want unranked, len(top) <= 0, s.byName = nil", top, unranked)
 }
 
 // Over random worlds, what the summary says of months adds up to the sums and counts of the whole.

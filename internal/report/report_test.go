@@ -144,9 +144,8 @@ func TestSelection_CountsAndRowsAlike(t *testing.T) {
 			text, end := written(t, a, "json")
 			var all struct{ Documents []row2 }
 			kit.Must(t, json.Unmarshal([]byte(text), &all))
-			if len(all.Documents) != row.want || a.Summary.Selected.Seen != uint64(row.want) || end.Rows != uint64(row.want) || !end.Agrees {
-				t.Errorf("%d rows, %d counted, %+v", len(all.Documents), a.Summary.Selected.Seen, end)
-			}
+			kit.Check(t, len(all.Documents) == row.want && a.Summary.Selected.Seen == uint64(row.want) && end.Rows == uint64(row.want) && end.Agrees,
+				"%d rows, %d counted, %+v", len(all.Documents), a.Summary.Selected.Seen, end)
 			kit.Want(t, "folders, selection agrees", []any{a.Summary.Whole.Seen, a.Summary.Selected.Agrees}, []any{uint64(7), true})
 		})
 	}

@@ -52,13 +52,11 @@ func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	s.mark(ledger.MarkRestored, "", noon.Add(-2*time.Hour))
 	s.mark(ledger.MarkReconciled, "", noon.Add(-time.Hour))
 	sum := examine(t, s.config()).Summary
-	if sum.Result.Code != "not-complete" || !strings.Contains(sum.Result.Text, "1 is in doubt since the ledger was put back") {
-		t.Errorf(`%+v, want sum.Result.Code = "not-complete", sum.Result.Text with "1 is in doubt since the ledger was put back"`, sum.Result)
-	}
+	kit.Check(t, sum.Result.Code == "not-complete" && strings.Contains(sum.Result.Text, "1 is in doubt since the ledger was put back"),
+		`%+v, want sum.Result.Code = "not-complete", sum.Result.Text with "1 is in doubt since the ledger was put back"`, sum.Result)
 	kit.Want(t, "the result", doubtOf(sum, "index").Text, "When safe mode ended, on 20 Nov 2026 13:32 CET, the archive was asked for everything. What came later was not compared on that occasion.")
-	if doubtOf(sum, "needs-reconcile").Count != 1 || doubtOf(sum, "put-back").Count != 1 || doubtOf(sum, "safe-mode").Count != 0 {
-		t.Errorf(`%+v, want doubtOf(sum, "needs-reconcile").Count = 1, doubtOf(sum, "put-back").Count = 1, doubtOf(sum, "safe-mode").Count = 0`, sum.NotProven)
-	}
+	kit.Check(t, doubtOf(sum, "needs-reconcile").Count == 1 && doubtOf(sum, "put-back").Count == 1 && doubtOf(sum, "safe-mode").Count == 0,
+		`%+v, want doubtOf(sum, "needs-reconcile").Count = 1, doubtOf(sum, "put-back").Count = 1, doubtOf(sum, "safe-mode").Count = 0`, sum.NotProven)
 }
 
 // An index that a person let count as complete is no proof, in any later audit.

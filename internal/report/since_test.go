@@ -55,9 +55,8 @@ func TestSince_GoesOnFromTheLastReport(t *testing.T) {
 	s.Add(fill.Item{Name: "New 4", Document: archive.Document{Type: "Invoice", Number: "RE 4", Date: "2026-10-02T00:00:00Z", SenderName: "Huber", Amount: "2.00", Currency: "EUR"}}).Archive(month(10, 22), time.Hour)
 	s.Item("Open 2").Refuse(month(10, 23), ledger.Cause{Code: "x"})
 	a, folders := s.reportSince(month(11, 5), true)
-	if !slices.Equal(folders, []string{"Late 3", "New 4", "Open 2"}) || a.Summary.Selected.Seen != 3 {
-		t.Errorf("%q, %+v, want folders = %v, a.Summary.Selected.Seen = 3", folders, a.Summary.Selected, []string{"Late 3", "New 4", "Open 2"})
-	}
+	kit.Check(t, slices.Equal(folders, []string{"Late 3", "New 4", "Open 2"}) && a.Summary.Selected.Seen == 3,
+		"%q, %+v, want folders = %v, a.Summary.Selected.Seen = 3", folders, a.Summary.Selected, []string{"Late 3", "New 4", "Open 2"})
 	if l := a.Summary.Since; l.Late != 1 || !slices.Equal(l.Names, []string{"Late 3 (acme-in), archived: RE 3, Huber, 2026-09-30, EUR, 1.00"}) || !l.At.Equal(month(10, 5)) {
 		t.Errorf("%+v, want l.Late = 1, l.Names = %v, l.At = %v", l, []string{"Late 3 (acme-in), archived: RE 3, Huber, 2026-09-30, EUR, 1.00"}, month(10, 5))
 	}

@@ -80,9 +80,8 @@ func TestReport_I12_FormsAgree(t *testing.T) {
 					t.Errorf("seed %d, row %d, %s: JSON %q, CSV %q, XLSX %q", seed, i, name, value, row[c], in)
 				}
 			}
-			if amount := row[6]; amount != "" && !strings.Contains(page, groupThousands(amount)) {
-				t.Errorf("seed %d: the page does not have the amount %s", seed, amount)
-			}
+			amount := row[6]
+			kit.Check(t, amount == "" || strings.Contains(page, groupThousands(amount)), "seed %d: the page does not have the amount %s", seed, amount)
 		}
 		total := map[string]*big.Rat{} // the sums of the first page are those of the table
 		for _, row := range comma[1:] {

@@ -26,9 +26,8 @@ func TestText(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	if got := Lines("a\tb\r\n\n \x1b[1m \nc"); !slices.Equal(got, []string{"a  b", ` \x1b[1m`, "c"}) {
-		t.Errorf("%q, want got = %v", got, []string{"a b", ` \x1b[1m`, "c"})
-	}
+	got := Lines("a\tb\r\n\n \x1b[1m \nc")
+	kit.Check(t, slices.Equal(got, []string{"a  b", ` \x1b[1m`, "c"}), "%q, want got = %v", got, []string{"a b", ` \x1b[1m`, "c"})
 }
 
 func FuzzText(f *testing.F) {

@@ -27,9 +27,8 @@ func TestLock_I19_APlantedLockFile(t *testing.T) {
 			if err == nil {
 				f.Close()
 			}
-			if err == nil || !strings.Contains(err.Error(), dir+"/vaultd.lock") || !strings.Contains(err.Error(), "remove it") {
-				t.Errorf(`%v, want an error, err with %q, err with "remove it"`, err, dir+"/vaultd.lock")
-			}
+			kit.Check(t, err != nil && strings.Contains(err.Error(), dir+"/vaultd.lock") && strings.Contains(err.Error(), "remove it"),
+				`%v, want an error, err with %q, err with "remove it"`, err, dir+"/vaultd.lock")
 			kit.Want(t, "written through the link", string(kit.Value(os.ReadFile(other+"/precious"))(t)), words)
 		})
 	}
@@ -96,9 +95,7 @@ func TestOpenFolder_I27_ForItsUserAlone(t *testing.T) {
 	defer unix.Umask(unix.Umask(0))
 	dir := t.TempDir()
 	for _, name := range []string{SpoolFolder, DropsFolder, ReceivedFolder} {
-		folder := kit.Value(OpenFolder(dir, name, nil))(t)
-		kit.Must(t, folder.Close())
-		info := kit.Value(os.Lstat(filepath.Join(dir, name)))(t)
-		kit.Want(t, "mode of "+name, info.Mode(), fs.ModeDir|0o700)
+		kit.Must(t, kit.Value(OpenFolder(dir, name, nil))(t).Close())
+		kit.Want(t, "mode of "+name, kit.Value(os.Lstat(filepath.Join(dir, name)))(t).Mode(), fs.ModeDir|0o700)
 	}
 }

@@ -100,19 +100,16 @@ func TestDayCounts_CountsEachOnce(t *testing.T) {
 		t.Errorf(`%+v, want got.archived.count = 1, got.archived.last = "Kunz 301", got.duplicateCount = 9, len(got.duplicates) = %v, got.duplicates[0].folder = "e"`, got, mostDuplicates)
 	}
 	next := now.Add(time.Hour)
-	if got := d.onDay(next); got.archived.count != 0 || got.duplicateCount != 0 {
-		t.Errorf("the next day: %+v", got)
-	}
+	got := d.onDay(next)
+	kit.Check(t, got.archived.count == 0 && got.duplicateCount == 0, "the next day: %+v", got)
 	d.addCommitted(late, next) // still not placed: no news
-	if got := d.onDay(next); got.archived.count != 0 {
-		t.Errorf("counted again: %+v", got)
-	}
+	got = d.onDay(next)
+	kit.Check(t, got.archived.count == 0, "counted again: %+v", got)
 	var again dayCounts
 	again.addEarlier(ledger.Entry{State: ledger.Archived, Source: ledger.Kept, Folder: "Kunz 301", ArchivedAt: now}, now)
 	again.addEarlier(ledger.Entry{State: ledger.Duplicate, Source: ledger.Returned, SeenAt: now.AddDate(0, 0, -1)}, now)
-	if got := again.onDay(now); got.archived.count != 1 || got.duplicateCount != 0 {
-		t.Errorf("after a start: %+v", got)
-	}
+	got = again.onDay(now)
+	kit.Check(t, got.archived.count == 1 && got.duplicateCount == 0, "after a start: %+v", got)
 }
 
 // Whatever is mostShown, twenty names are left, the newest, and the right count.
@@ -147,9 +144,8 @@ func TestDayCounts_CountedOnceBesideTheWork(t *testing.T) {
 	d.addCommitted(ended(4, ledger.Claimed), now) // ended, not placed
 	d.addEarlier(ended(4, ledger.Claimed), now)
 	d.endRecall()
-	if d.archived.count != 4 || len(d.ended) != 1 {
-		t.Errorf("%d archived, %d of them not placed", d.archived.count, len(d.ended))
-	}
+	kit.Check(t, d.archived.count == 4 && len(d.ended) == 1,
+		"%d archived, %d of them not placed", d.archived.count, len(d.ended))
 }
 
 // After a month _STATUS.txt does not name them any more.
@@ -157,16 +153,13 @@ func TestOverview_I26_UnusualForAMonth(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		kit.Must(t, boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
-		l, err := boltledger.Open(boltledger.Config{Dir: dir})
-		kit.Must(t, err)
+		l := kit.Value(boltledger.Open(boltledger.Config{Dir: dir}))(t)
 		defer l.Close()
 		for n := byte(1); n <= 2; n++ {
 			at := archive.Instant{Wall: time.Now()}
 			rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(at.Wall), At: at, Events: []ledger.Event{ledger.Recovered{Vault: "V", Drop: "acme-in",
 				State: ledger.Archived, Source: ledger.Gone, Remote: archive.RemoteID([]byte{'b', n}), SuccessRecord: []byte("{}"), ArchivedAt: at.Wall, StrangeDate: true}, ledger.Reconciled{}}})
-			if err != nil || rs[0].Err != nil {
-				t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
-			}
+			kit.Need(t, err == nil && rs[0].Err == nil, "err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 			time.Sleep(24 * time.Hour)
 		}
 		var s overview
@@ -176,9 +169,8 @@ func TestOverview_I26_UnusualForAMonth(t *testing.T) {
 		}{{0, 2}, {ledger.ReviewPeriod - 36*time.Hour, 1}, {24 * time.Hour, 0}} {
 			time.Sleep(row.later)
 			p, err := s.ofDrop(l, "acme-in")
-			if err != nil || p.unusual != row.want || len(p.checks) != row.want {
-				t.Errorf("%v later %d count, %d are named (%v)", row.later, p.unusual, len(p.checks), err)
-			}
+			kit.Check(t, err == nil && p.unusual == row.want && len(p.checks) == row.want,
+				"%v later %d count, %d are named (%v)", row.later, p.unusual, len(p.checks), err)
 		}
 	})
 }
@@ -187,9 +179,8 @@ func TestOverview_I26_UnusualForAMonth(t *testing.T) {
 func TestStatus_LinkHasItsOwnWords(t *testing.T) {
 	p := page{Now: time.Now()}
 	for detail, words := range map[string]string{watch.LinkDetail: "a link: copy the folder itself here, delete the link", "": "put it in a folder"} {
-		if text, act := p.describeWaiting(watch.LooseFile, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
-			t.Errorf("%q: %q, want act, text with %q", detail, text, words)
-		}
+		text, act := p.describeWaiting(watch.LooseFile, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, false)
+		kit.Check(t, act && strings.Contains(text, words), "%q: %q, want act, text with %q", detail, text, words)
 	}
 }
 
@@ -197,14 +188,12 @@ func TestStatus_LinkHasItsOwnWords(t *testing.T) {
 func TestStatus_DropOfSinglePDFs(t *testing.T) {
 	p := page{Now: time.Now(), Route: ledger.PDF}
 	for detail, words := range map[string]string{watch.FolderDetail: "is a folder; this drop takes single PDFs", watch.LinkDetail: "copy the PDF itself", "neither file nor folder": "ask IT"} {
-		if text, act := p.describeWaiting(watch.NotFile, watch.NotTakenItem{Name: "Mai", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
-			t.Errorf("%q: %q, want act, text with %q", detail, text, words)
-		}
+		text, act := p.describeWaiting(watch.NotFile, watch.NotTakenItem{Name: "Mai", FirstSeen: p.Now, Detail: detail}, false)
+		kit.Check(t, act && strings.Contains(text, words), "%q: %q, want act, text with %q", detail, text, words)
 	}
 	for detail, words := range map[string]string{drop.ErrReservedName.Error(): "rename the file"} {
-		if text, act := p.describeWaiting(watch.Failed, watch.NotTakenItem{Name: "_status.txt", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
-			t.Errorf("%q: %q, want act, text with %q", detail, text, words)
-		}
+		text, act := p.describeWaiting(watch.Failed, watch.NotTakenItem{Name: "_status.txt", FirstSeen: p.Now, Detail: detail}, false)
+		kit.Check(t, act && strings.Contains(text, words), "%q: %q, want act, text with %q", detail, text, words)
 	}
 }
 
@@ -307,9 +296,7 @@ func TestPage_I12_NetworkDropSpeaksOfNothingElse(t *testing.T) {
 	texts = append(texts, p.renderHead(), p.renderBody())
 	for _, text := range texts {
 		for _, word := range []string{"archiv", "pdf", "accounts-payable", "zip"} {
-			if text == "" || strings.Contains(strings.ToLower(text), word) {
-				t.Errorf("it says %q: %q", word, text)
-			}
+			kit.Check(t, text != "" && !strings.Contains(strings.ToLower(text), word), "it says %q: %q", word, text)
 		}
 	}
 }
@@ -330,9 +317,8 @@ func TestDayCounts_I12_DeliveredIsNotArchived(t *testing.T) {
 		start.addEarlier(e, now)
 	}
 	for name, d := range map[string]dayCounts{"beside the work": work.onDay(now), "after a start": start.onDay(now)} {
-		if d.archived != (endCount{1, "Kunz 301", now}) || d.delivered != (endCount{1, "scan7.pdf", now}) {
-			t.Errorf("%s: %+v, want d.archived = %v, d.delivered = %v", name, d, (endCount{1, "Kunz 301", now}), (endCount{1, "scan7.pdf", now}))
-		}
+		kit.Check(t, d.archived == (endCount{1, "Kunz 301", now}) && d.delivered == (endCount{1, "scan7.pdf", now}),
+			"%s: %+v, want d.archived = %v, d.delivered = %v", name, d, (endCount{1, "Kunz 301", now}), (endCount{1, "scan7.pdf", now}))
 	}
 	p := page{Drop: "ap-scans", Now: now, Today: work.onDay(now)}
 	kit.Holds(t, "the text", p.renderBody(), "ARCHIVED TODAY (1)     last: Kunz 301, 14:00\nDELIVERED TODAY (1)     last: scan7.pdf, 14:00\n")

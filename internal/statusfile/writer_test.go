@@ -121,9 +121,8 @@ func TestWriter_RemovedOrChangedFileComesBack(t *testing.T) {
 		} {
 			d.must(spoil())
 			d.pass(5 * time.Minute)
-			if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), "Nothing to put right") {
-				t.Errorf("%s: five minutes later: %q, %v", what, text, err)
-			}
+			text, err := os.ReadFile(name)
+			kit.Check(t, err == nil && strings.Contains(string(text), "Nothing to put right"), "%s: five minutes later: %q, %v", what, text, err)
 		}
 	})
 }

@@ -52,9 +52,8 @@ func TestStatus(t *testing.T) {
 			c, _ := client(t, func(w http.ResponseWriter, req *http.Request) { uri = req.RequestURI; io.WriteString(w, r.body) })
 			rc, err := c.Status(context.Background(), "V", "r1")
 			if !r.ok {
-				if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" {
-					t.Errorf(`%+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable"`, e)
-				}
+				e := calls.Failed(t, err)
+				kit.Check(t, e.Outcome == apicall.OutcomeUnknown && e.Code == "unreadable", `%+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable"`, e)
 				return
 			}
 			if err != nil || rc.Status != r.word || !rc.Updated.Equal(r.updated) || rc.Remote != "r1" || rc.Raw == "" || len(rc.Record) == 0 || uri != "/v1/vaults/V/documents/r1/status" {
@@ -65,9 +64,8 @@ func TestStatus(t *testing.T) {
 	}
 	c, _ := client(t, calls.Says(404, `{"message":"unknown"}`))
 	_, err := c.Status(context.Background(), "V", "r1")
-	if e := calls.Failed(t, err); e.Status != 404 || e.Outcome != apicall.NotProcessed {
-		t.Errorf("%+v, want e.Status = 404, e.Outcome = apicall.NotProcessed", e)
-	}
+	e := calls.Failed(t, err)
+	kit.Check(t, e.Status == 404 && e.Outcome == apicall.NotProcessed, "%+v, want e.Status = 404, e.Outcome = apicall.NotProcessed", e)
 }
 
 // numberA is a bumId as the specification wants it. Services may spell it in capitals.
@@ -111,9 +109,8 @@ func TestStatusList(t *testing.T) {
 		{"bumId":"c","status":"ArchivingFailed","message":"`+long+`"},{"bumId":"two","status":"ArchivingSuccessful"},{"bumId":"two","status":"ArchivingFailed"},
 		{"bumId":"a","clientUUID":"`+idA.String()+`","status":"ArchivingSuccessful"},{"bumId":"../x","status":"ArchivingSuccessful"}]`))
 	list, err := c.StatusList(context.Background(), "V")
-	if err != nil || len(list) != 2 || list[0].Remote != "a" || list[0].ID != idA || list[1].Remote != "c" {
-		t.Fatalf(`%v %+v, want no error, len(list) = 2, list[0].Remote = "a", list[0].ID = %v, list[1].Remote = "c"`, err, list, idA)
-	}
+	kit.Need(t, err == nil && len(list) == 2 && list[0].Remote == "a" && list[0].ID == idA && list[1].Remote == "c",
+		`%v %+v, want no error, len(list) = 2, list[0].Remote = "a", list[0].ID = %v, list[1].Remote = "c"`, err, list, idA)
 	if len(list[1].Record) != maxRecord || len(list[1].Message) != 500 {
 		t.Errorf("record of %d bytes, message of %d", len(list[1].Record), len(list[1].Message))
 	}
@@ -172,9 +169,8 @@ func TestIndex_WalksToTheEnd(t *testing.T) {
 		"p2":      `{"cursor":"p3","found":3,"start":3,"documents":[{"bumid":"c","amount":null}]}`,
 	}
 	c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/vaults/V/index" || r.URL.Query().Get("size") != "1000" || r.URL.Query().Get("sort") != "archiveDate asc" {
-			t.Errorf("asked for %s", r.RequestURI)
-		}
+		kit.Check(t, r.URL.Path == "/v1/vaults/V/index" && r.URL.Query().Get("size") == "1000" && r.URL.Query().Get("sort") == "archiveDate asc",
+			"asked for %s", r.RequestURI)
 		io.WriteString(w, pages[r.URL.Query().Get("cursor")])
 	})
 	var all []archive.IndexRecord
@@ -245,9 +241,8 @@ func TestClient_EachVaultWithItsAccount(t *testing.T) {
 			"vaults":   func() error { _, err := c.Vaults(t.Context(), vault); return err },
 		} {
 			asked = nil
-			if err := do(); err == nil || !slices.Equal(asked, []string{want}) {
-				t.Errorf("%s of %s: asked as %q, want %q; error %v", call, vault, asked, want, err)
-			}
+			err := do()
+			kit.Check(t, err != nil && slices.Equal(asked, []string{want}), "%s of %s: asked as %q, want %q; error %v", call, vault, asked, want, err)
 		}
 	}
 }
@@ -289,9 +284,8 @@ func TestDownload_ThreeForms(t *testing.T) {
 			})
 			var got bytes.Buffer
 			n, sum, err := c.Download(context.Background(), "V", "r", &got)
-			if err != nil || n != int64(len(content)) || sum != archive.Sum(content) || !bytes.Equal(got.Bytes(), content) {
-				t.Errorf("%d bytes, %v", n, err)
-			}
+			kit.Check(t, err == nil && n == int64(len(content)) && sum == archive.Sum(content) && bytes.Equal(got.Bytes(), content),
+				"%d bytes, %v", n, err)
 		})
 	}
 }
@@ -425,9 +419,8 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 	}
 	const url = "https://b.example/k?X-Amz-Signature=1"
 	good := `[{"bumId":"r1","clientUUID":"` + idA.String() + `","archiveFileURL":{"url":"` + url + `","URL":"https://evil.example/"},"BUMID":"r9","CLIENTUUID":"` + idB.String() + `","ArchiveFileUrl":"https://evil.example/"}]`
-	if ticket := register(t, good, idA).Tickets[idA]; ticket.Remote != "r1" || string(ticket.URL) != url {
-		t.Errorf(`%+v, want ticket.Remote = "r1", string(ticket.URL) = %v`, ticket, url)
-	}
+	ticket := register(t, good, idA).Tickets[idA]
+	kit.Check(t, ticket.Remote == "r1" && string(ticket.URL) == url, `%+v, want ticket.Remote = "r1", string(ticket.URL) = %v`, ticket, url)
 	c, _ = client(t, calls.Says(200, `[{"bumId":"r1","bumId":"r2","clientUUID":"`+idA.String()+`","archiveFileURL":"`+url+`"}]`))
 	if r, err := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || calls.Failed(t, err).Outcome != apicall.OutcomeUnknown {
 		t.Errorf("%+v %v, want error apicall.ErrTwice, calls.Failed(t, err).Outcome = apicall.OutcomeUnknown", r, err)

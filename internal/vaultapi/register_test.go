@@ -85,9 +85,8 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 	if want := "[" + string(freezeRequest(frozen[0])) + "," + string(freezeRequest(frozen[1])) + "]"; string(body) != want || got.ContentLength != int64(len(want)) {
 		t.Errorf("sent %s\nwant %s", body, want)
 	}
-	if n != 1 || got.RequestURI != "/v1/vaults/V%201%2F2/documents" || got.Header.Get("Content-Type") != "application/json" {
-		t.Errorf("%d requests, %s, %v", n, got.RequestURI, got.Header)
-	}
+	kit.Check(t, n == 1 && got.RequestURI == "/v1/vaults/V%201%2F2/documents" && got.Header.Get("Content-Type") == "application/json",
+		"%d requests, %s, %v", n, got.RequestURI, got.Header)
 	ticket := reg.Tickets[idA]
 	want := archive.Ticket{Remote: "r1", URL: ticket.URL, Sent: before, Date: time.Date(2026, 3, 3, 12, 12, 0, 0, time.UTC),
 		SignedAt: time.Date(2026, 3, 3, 12, 12, 1, 0, time.UTC), Validity: 15 * time.Minute}
@@ -263,9 +262,8 @@ func TestRegister_Outcomes(t *testing.T) {
 			if (e.Plain != nil) != (r.want == apicall.Refused) {
 				t.Errorf("words for whoever dropped it = %+v, want some only where the document is refused", e.Plain)
 			}
-			if e.Outcome != r.want || e.Code != r.code || e.Overloaded() != r.overload || e.Denied != r.denied || n != 1 {
-				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
-			}
+			kit.Check(t, e.Outcome == r.want && e.Code == r.code && e.Overloaded() == r.overload && e.Denied == r.denied && n == 1,
+				"after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			kit.Check(t, (e.RetryAfter == 7*time.Second) == (r.status == 429 || r.status == 503),
 				"%+v, want (e.RetryAfter == 7*time.Second) = %v", e, (r.status == 429 || r.status == 503))
 		})
@@ -338,8 +336,7 @@ func TestRegister_I6_ATicketIsUsedNoLongerThanTheWindow(t *testing.T) {
 				fmt.Fprintf(w, `[{"bumId":"r1","clientUUID":%q,"archiveFileURL":%q}]`, idA, "https://b.example/k?"+row.query+"&X-Amz-Signature=1")
 			})
 			c = New(Config{API: c.api, Store: c.store, Now: c.now, Window: row.window})
-			reg := kit.Value(c.Register(t.Context(), "V", requests(idA)))(t)
-			kit.Want(t, "the life of the ticket", reg.Tickets[idA].Life(), row.want)
+			kit.Want(t, "the life of the ticket", kit.Value(c.Register(t.Context(), "V", requests(idA)))(t).Tickets[idA].Life(), row.want)
 		})
 	}
 }

@@ -52,9 +52,8 @@ func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
 	kit.Check(t, !p.MayStart(ticket, 100*archive.MB, nil, at(12*time.Minute)),
 		"200 s of upload, as predicted, started 150 s before the end")
 	kit.Check(t, p.MayStart(ticket, archive.MB, nil, at(12*time.Minute)), "a small package has time enough")
-	if p.MayStart(ticket, 1, nil, at(15*time.Minute)) || p.MayStart(ticket, 1, nil, at(14*time.Minute+40*time.Second)) {
-		t.Error("started inside the margin")
-	}
+	kit.Check(t, !p.MayStart(ticket, 1, nil, at(15*time.Minute)) && !p.MayStart(ticket, 1, nil, at(14*time.Minute+40*time.Second)),
+		"started inside the margin")
 }
 
 // A slow line must not stop uploads for good: a fresh ticket is always tried.
@@ -155,8 +154,7 @@ func TestPlan_I6_GoesByTheTicketsOfItsRoute(t *testing.T) {
 	unseen := p.Plan("vault", many, nil, at(0))
 	p.ObserveTicket("vault", archive.Ticket{Validity: 5 * time.Minute})
 	p.ObserveTicket("pdf", archive.Ticket{Validity: time.Hour})
-	if n := p.Plan("vault", many, nil, at(0)); n*3 < unseen*9/10 || n*3 > unseen*11/10 {
-		t.Errorf("%d tickets of five minutes, %d before their life was known", n, unseen)
-	}
+	n := p.Plan("vault", many, nil, at(0))
+	kit.Check(t, n*3 >= unseen*9/10 && n*3 <= unseen*11/10, "%d tickets of five minutes, %d before their life was known", n, unseen)
 	kit.Want(t, "tickets of an hour", p.Plan("pdf", many, nil, at(0)), unseen)
 }

@@ -113,9 +113,8 @@ func TestArrivals_RefusedAlone(t *testing.T) {
 	err := stale.try(listedAs("4711"))
 	kit.Check(t, errors.As(err, &old), "another revision: %v, want it stale", err)
 	var taken *ledger.TakenError
-	if err := newArrival(t, l, 2).try(listedAs("4711")); !errors.As(err, &taken) || taken.By != one.a.Key {
-		t.Errorf("a second arrival for one extract: %v, want it taken by %s", err, one.a.Key)
-	}
+	err = newArrival(t, l, 2).try(listedAs("4711"))
+	kit.Check(t, errors.As(err, &taken) && taken.By == one.a.Key, "a second arrival for one extract: %v, want it taken by %s", err, one.a.Key)
 	// All or none: the first event is allowed, the second is not.
 	kit.Fails(t, "held without its file",
 		one.try(arrival.FilesListed{Files: oneFile}, arrival.HeldWhole{Manifest: sum("m")}), ledger.ErrIllegal)
@@ -264,9 +263,8 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 		kit.Check(t, err == nil && known && a.State == arrival.Announced && a.Notice == "a1" && a.Type == "Invoice",
 			"the arrival of bum-1 = %+v, %v (%v), want it announced by a1", a, known, err)
 		for id, want := range map[archive.ID]archive.RemoteID{archive.DeriveReceivedID("bum-3"): "bum-3", archive.DeriveReceivedID("bum-9"): "", archive.DeriveSentID("bum-3"): ""} {
-			if number, known, err := l.FindReceived(id); err != nil || number != want || known != (want != "") {
-				t.Errorf("the number of %v = %q, %v (%v), want %q", id, number, known, err, want)
-			}
+			number, known, err := l.FindReceived(id)
+			kit.Check(t, err == nil && number == want && known == (want != ""), "the number of %v = %q, %v (%v), want %q", id, number, known, err, want)
 		}
 		sound(t, l)
 		kit.Must(t, l.Close())

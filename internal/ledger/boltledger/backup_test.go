@@ -96,9 +96,8 @@ func TestBackup_ToldWhereItFails(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: dir})
 	r, w := io.Pipe()
 	r.Close()
-	if _, err := l.Backup(w); err == nil || !strings.Contains(err.Error(), "back up ledger") {
-		t.Errorf("backup to a closed pipe: %v, want an error that names it", err)
-	}
+	_, err := l.Backup(w)
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "back up ledger"), "backup to a closed pipe: %v, want an error that names it", err)
 	kit.Want(t, "files left behind", copies(t, dir, ".*"), nil)
 }
 

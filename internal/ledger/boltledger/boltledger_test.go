@@ -33,8 +33,7 @@ func newLedger(t testing.TB) string {
 
 func open(t testing.TB, c boltledger.Config) *boltledger.Ledger {
 	t.Helper()
-	l, err := boltledger.Open(c)
-	kit.Must(t, err)
+	l := kit.Value(boltledger.Open(c))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -133,12 +132,9 @@ func (d *doc) archived() *doc {
 // applied makes changes in one commit, all of which are legal.
 func applied(t testing.TB, l *boltledger.Ledger, cs ...ledger.Change) []ledger.Result {
 	t.Helper()
-	rs, err := l.Apply(t.Context(), cs...)
-	kit.Must(t, err)
+	rs := kit.Value(l.Apply(t.Context(), cs...))(t)
 	for _, r := range rs {
-		if r.Err != nil {
-			t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
-		}
+		kit.Need(t, r.Err == nil, "r.Err = %v, want r.Err = nil", r.Err)
 	}
 	return rs
 }
@@ -147,8 +143,7 @@ func copyLedger(t testing.TB, dir string, names ...string) string {
 	t.Helper()
 	to := t.TempDir()
 	for _, name := range names {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		kit.Must(t, err)
+		b := kit.Value(os.ReadFile(filepath.Join(dir, name)))(t)
 		kit.Must(t, os.WriteFile(filepath.Join(to, name), b, 0o600))
 	}
 	return to
@@ -157,8 +152,7 @@ func copyLedger(t testing.TB, dir string, names ...string) string {
 // copies returns the names in a directory that match a pattern.
 func copies(t testing.TB, dir, pattern string) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, pattern))
-	kit.Must(t, err)
+	names := kit.Value(filepath.Glob(filepath.Join(dir, pattern)))(t)
 	return names
 }
 
@@ -171,12 +165,10 @@ func entriesOf(t testing.TB, l *boltledger.Ledger) (all []ledger.Entry) {
 // sound fails the test over anything that Verify finds.
 func sound(t testing.TB, l *boltledger.Ledger) {
 	t.Helper()
-	if ps, err := l.Verify(t.Context()); err != nil || len(ps) > 0 {
-		t.Errorf("the check found %v (%v), want nothing", ps, err)
-	}
-	if b := l.Balance(); !b.IsBalanced() {
-		t.Errorf("balance = %s, want one that agrees", b)
-	}
+	ps, err := l.Verify(t.Context())
+	kit.Check(t, err == nil && len(ps) <= 0, "the check found %v (%v), want nothing", ps, err)
+	b := l.Balance()
+	kit.Check(t, b.IsBalanced(), "balance = %s, want one that agrees", b)
 }
 
 func TestLedger_I1_FromClaimToDone(t *testing.T) {
@@ -186,28 +178,21 @@ func TestLedger_I1_FromClaimToDone(t *testing.T) {
 	for range 2 { // and again after a restart
 		kit.Want(t, "balance", l.Balance().String(), "seen 1 = archived 1 + delivered 0 + rejected 0 + quarantined 0 + duplicate 0 + open 0  agrees")
 		e, ok, err := l.Entry(d.e.Key)
-		if err != nil || !ok {
-			t.Errorf("entry %s: found %v (%v), want it", d.e.Key, ok, err)
-		}
+		kit.Check(t, err == nil && ok, "entry %s: found %v (%v), want it", d.e.Key, ok, err)
 		kit.Want(t, "stored entry", e, d.e)
 		for name, find := range map[string]func() (archive.Key, bool, error){
 			"ByID":      func() (archive.Key, bool, error) { return l.FindByID(d.e.ID) },
 			"ByRemote":  func() (archive.Key, bool, error) { return l.FindByRemote("bum-1-1") },
 			"ByContent": func() (archive.Key, bool, error) { return l.FindByContent(d.e.Content) },
 		} {
-			if k, ok, err := find(); k != d.e.Key || !ok || err != nil {
-				t.Errorf("%s = %v, %v (%v), want %v", name, k, ok, err, d.e.Key)
-			}
+			k, ok, err := find()
+			kit.Check(t, k == d.e.Key && ok && err == nil, "%s = %v, %v (%v), want %v", name, k, ok, err, d.e.Key)
 		}
 		own, ok, err := l.Document(d.e.Key)
-		if err != nil || !ok {
-			t.Errorf("document: found %v (%v), want it", ok, err)
-		}
+		kit.Check(t, err == nil && ok, "document: found %v (%v), want it", ok, err)
 		kit.Want(t, "document", own, d.own)
 		ts, err := l.Totals()
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error", err, nil)
 		kit.Want(t, "totals", ts, []ledger.Total{{Vault: "V1", Year: 2026, Month: int(d.e.ArchivedAt.UTC().Month()), Documents: 1, Bytes: 1001, Last: d.e.ArchivedAt}})
 		want := info
 		want.Schema, want.Epoch, want.ReceiptKeys = boltledger.Schema, 1, l.Info().ReceiptKeys
@@ -219,9 +204,7 @@ func TestLedger_I1_FromClaimToDone(t *testing.T) {
 			kit.Lacks(t, fmt.Sprintf("line %d", n), string(b), "SECRET")
 			return err
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error", err, nil)
 		kit.Want(t, "events", fmt.Sprint(events), "[1created 2claimed 3sealed 4register-intended 5registered 6upload-intended 7uploaded 8status-seen 9place-intended 10placed]")
 		kit.Want(t, "last line", l.Head().N, 10)
 		sound(t, l)
@@ -238,12 +221,10 @@ func TestCommit_ManyChangesOneCommit(t *testing.T) {
 		cs = append(cs, d.change(d.claim()))
 	}
 	rs, err := l.Apply(t.Context(), cs...)
-	if err != nil || len(rs) != 300 || rs[299].Err != nil || rs[299].Key != cs[299].Key {
-		t.Fatalf("%d results (%v), want 300 in the order of the changes", len(rs), err)
-	}
-	if commits, changes := l.CommitCounts(); commits != 1 || changes != 300 {
-		t.Errorf("%d commits for %d changes, want 1 for 300", commits, changes)
-	}
+	kit.Need(t, err == nil && len(rs) == 300 && rs[299].Err == nil && rs[299].Key == cs[299].Key,
+		"%d results (%v), want 300 in the order of the changes", len(rs), err)
+	commits, changes := l.CommitCounts()
+	kit.Check(t, commits == 1 && changes == 300, "%d commits for %d changes, want 1 for 300", commits, changes)
 	sound(t, l)
 }
 
@@ -266,8 +247,7 @@ func TestChange_I5_RefusedAlone(t *testing.T) {
 	otherSeal.Seal[0]++
 	alone := b.change(ledger.Held{})
 	alone.Document = &b.own
-	rs, err := l.Apply(t.Context(), stale, half, noDoc, b.change(otherSeal), alone, b.change(), good)
-	kit.Must(t, err)
+	rs := kit.Value(l.Apply(t.Context(), stale, half, noDoc, b.change(otherSeal), alone, b.change(), good))(t)
 	var s *ledger.StaleError
 	if !errors.As(rs[0].Err, &s) || s.Have != 1 || s.Saw != 7 || s.Key != a.e.Key {
 		t.Errorf("a stale revision: %v, want a StaleError with 1 and 7", rs[0].Err)
@@ -285,15 +265,11 @@ func TestChange_I5_RefusedAlone(t *testing.T) {
 	again := ledger.Resealed{Package: c.e.Package, Seal: c.own.Seal(c.e.Package)}
 	c.do(again)
 	again.Seal[0]++
-	if err := c.try(again); !errors.Is(err, ledger.ErrIllegal) {
-		t.Errorf("a seal with another salt: %v, want %v", err, ledger.ErrIllegal)
-	}
-	if _, ok, _ := l.FindByID(b.sealed().ID); ok {
-		t.Error("the refused identity is bound")
-	}
-	if _, ok, _ := l.Document(b.e.Key); ok {
-		t.Error("the refused document is stored")
-	}
+	kit.Fails(t, "a seal with another salt", c.try(again), ledger.ErrIllegal)
+	_, ok, _ := l.FindByID(b.sealed().ID)
+	kit.Check(t, !ok, "the refused identity is bound")
+	_, ok, _ = l.Document(b.e.Key)
+	kit.Check(t, !ok, "the refused document is stored")
 	sound(t, l)
 }
 
@@ -304,14 +280,11 @@ func TestChange_OneKeyTwiceInAGather(t *testing.T) {
 	second.Rev = 1
 	rs, err := l.Apply(t.Context(), first, second, stale)
 	var s *ledger.StaleError
-	if err != nil || rs[0].Err != nil || rs[1].Err != nil || !errors.As(rs[2].Err, &s) || s.Have != 2 {
-		t.Fatalf("results %v (%v), want the first two made and the third stale at 2", rs, err)
-	}
+	kit.Need(t, err == nil && rs[0].Err == nil && rs[1].Err == nil && errors.As(rs[2].Err, &s) && s.Have == 2,
+		"results %v (%v), want the first two made and the third stale at 2", rs, err)
 	kit.Want(t, "first state", rs[0].Entry.State, ledger.Discovered)
 	e, _, err := l.Entry(d.e.Key)
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", err, nil)
 	kit.Want(t, "stored entry", e, rs[1].Entry)
 	sound(t, l)
 }

@@ -37,8 +37,7 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 	path := filepath.Join("testdata", fmt.Sprintf("schema%d", Schema), name+".hex")
 	record := m.encode(&value)
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		text := regexp.MustCompile(`.{1,100}`).ReplaceAllString(hex.EncodeToString(record), "$0\n")
-		kit.Must(t, os.WriteFile(path, []byte(text), 0o644))
+		kit.Must(t, os.WriteFile(path, []byte(regexp.MustCompile(`.{1,100}`).ReplaceAllString(hex.EncodeToString(record), "$0\n")), 0o644))
 	}
 	b, err := os.ReadFile(path)
 	kit.Must(t, err)

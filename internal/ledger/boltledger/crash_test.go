@@ -41,9 +41,8 @@ func TestCrash_I5_AtEveryCommit(t *testing.T) {
 	kit.Need(t, len(copies) == 2*8, "%d copies, want 16", len(copies))
 	for i, c := range copies {
 		l := open(t, boltledger.Config{Dir: c.dir})
-		if n := l.Head().N; (n > c.n) != c.after {
-			t.Errorf("copy %d ends at line %d, want more than the acknowledged %d: %v", i, n, c.n, c.after)
-		}
+		n := l.Head().N
+		kit.Check(t, (n > c.n) == c.after, "copy %d ends at line %d, want more than the acknowledged %d: %v", i, n, c.n, c.after)
 		sound(t, l)
 		e, ok, err := l.Entry(d.e.Key)
 		kit.Need(t, err == nil && ok == (i > 0), "copy %d: entry found %v (%v), want %v", i, ok, err, i > 0)
@@ -112,9 +111,8 @@ func TestClose_CommitsWhatIsQueuedThenRefuses(t *testing.T) {
 	kit.Check(t, commits <= 200, "%d commits for 2000 queued changes, want at most 200", commits)
 	var late error
 	l.Submit([]ledger.Change{{}}, func(rs []ledger.Result) { late = rs[0].Err })
-	if err := l.Close(); !errors.Is(late, ledger.ErrClosed) || err != nil {
-		t.Errorf("a change after the end: %v, want %v; closed again: %v", late, ledger.ErrClosed, err)
-	}
+	err = l.Close()
+	kit.Check(t, errors.Is(late, ledger.ErrClosed) && err == nil, "a change after the end: %v, want %v; closed again: %v", late, ledger.ErrClosed, err)
 }
 
 // A hundred documents a window, for ten windows: a commit for each window, the
@@ -132,9 +130,8 @@ func TestCommitInterval_OneCommitEach(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 		}
 		synctest.Wait()
-		if commits, changes := l.CommitCounts(); commits < 10 || commits > 12 || changes < 900 {
-			t.Errorf("%d commits for %d changes in ten windows, want about 11 for 1000", commits, changes)
-		}
+		commits, changes := l.CommitCounts()
+		kit.Check(t, commits >= 10 && commits <= 12 && changes >= 900, "%d commits for %d changes in ten windows, want about 11 for 1000", commits, changes)
 		start = time.Now()
 		var cs []ledger.Change
 		for n := range 512 { // as many as one commit has

@@ -245,9 +245,8 @@ func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
 		n := d.e.Pruned.Total()
 		kit.Need(t, n >= 10, "%d registrations are listed no more, want 10 at least", n)
 		es, err := l.FindEntriesByRemote(all)
-		if err != nil || slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Key != d.e.Key || e.Rev != d.e.Rev }) {
-			t.Errorf("entries of its numbers = %+v (%v), want %s each time", es, err, d.e.Key)
-		}
+		kit.Check(t, err == nil && !slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Key != d.e.Key || e.Rev != d.e.Rev }),
+			"entries of its numbers = %+v (%v), want %s each time", es, err, d.e.Key)
 		for _, r := range all {
 			k, ok, err := l.FindByRemote(r)
 			kit.Check(t, k == d.e.Key && ok && err == nil, "number %s leads to %v, %v (%v), want %s", r, k, ok, err, d.e.Key)
@@ -263,7 +262,6 @@ func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
 	crossed := other.ticket()
 	crossed.Ticket.Remote = all[3]
 	var taken *ledger.TakenError
-	if err := other.try(crossed); !errors.As(err, &taken) || taken.What != "bumId" || taken.By != d.e.Key {
-		t.Errorf("a number that is taken: %v, want it taken by %s", err, d.e.Key)
-	}
+	err := other.try(crossed)
+	kit.Check(t, errors.As(err, &taken) && taken.What == "bumId" && taken.By == d.e.Key, "a number that is taken: %v, want it taken by %s", err, d.e.Key)
 }

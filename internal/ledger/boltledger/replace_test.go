@@ -93,9 +93,8 @@ func inDoubt(t *testing.T, l *boltledger.Ledger, word string) {
 		} else if !e.IsAtRest() {
 			t.Errorf("%s is %s/%s and does not need reconciling, want it to", e.Folder, e.State, e.Source)
 		}
-		if step, _, due := ledger.Due(e); due && step != ledger.Seal && step != ledger.Ask {
-			t.Errorf("%s is due to %s, want nothing but %s or %s", e.Folder, step, ledger.Seal, ledger.Ask)
-		}
+		step, _, due := ledger.Due(e)
+		kit.Check(t, !due || step == ledger.Seal || step == ledger.Ask, "%s is due to %s, want nothing but %s or %s", e.Folder, step, ledger.Seal, ledger.Ask)
 	}
 	kit.Want(t, "entries that need reconciling", n, 10)
 	sound(t, l)
@@ -195,9 +194,8 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	}
 	l := open(t, boltledger.Config{Dir: source})
 	defer l.Close()
-	if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: source, Backup: opened(t, backup), Mark: restoring, Note: &whyNote}); !errors.Is(err, ledger.ErrLocked) {
-		t.Errorf("over a ledger in use: %v, want %v", err, ledger.ErrLocked)
-	}
+	_, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: source, Backup: opened(t, backup), Mark: restoring, Note: &whyNote})
+	kit.Check(t, errors.Is(err, ledger.ErrLocked), "over a ledger in use: %v, want %v", err, ledger.ErrLocked)
 }
 
 // The state directory is copied at each commit and each naming of a restore,
@@ -350,9 +348,8 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	if _, ok := l.SafeMode(); !ok || len(entriesOf(t, l)) != 3 || l.Balance().States[ledger.Archived] != 2 {
 		t.Errorf("safe mode %v, %s, want it, and 2 of 3 entries archived", ok, l.Balance())
 	}
-	if ts, err := l.Totals(); err != nil || len(ts) != 1 || ts[0].Documents != 2 || ts[0].Bytes != 1007 {
-		t.Errorf("totals = %v (%v), want 2 documents of 1007 bytes", ts, err)
-	}
+	ts, err := l.Totals()
+	kit.Check(t, err == nil && len(ts) == 1 && ts[0].Documents == 2 && ts[0].Bytes == 1007, "totals = %v (%v), want 2 documents of 1007 bytes", ts, err)
 
 	c.Dir = t.TempDir()
 	r = kit.Value(boltledger.BeginReplacement(t.Context(), c))(t)

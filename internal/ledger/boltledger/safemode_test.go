@@ -27,9 +27,8 @@ func TestSafeMode_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 	}
 	first := mark(ledger.MarkRestored, time.Hour)
 	second := mark(ledger.MarkRolledBack, 72*time.Hour)
-	if !second.Since.Equal(began.Add(72*time.Hour)) || !second.KnownUntil.Equal(first.KnownUntil) || second.Mark != ledger.MarkRolledBack {
-		t.Errorf("safe mode after a second alarm = %+v, want it since then, and known until %v", second, first.KnownUntil)
-	}
+	kit.Check(t, second.Since.Equal(began.Add(72*time.Hour)) && second.KnownUntil.Equal(first.KnownUntil) && second.Mark == ledger.MarkRolledBack,
+		"safe mode after a second alarm = %+v, want it since then, and known until %v", second, first.KnownUntil)
 	if s := mark(ledger.MarkDamaged, 73*time.Hour); s.Mark != ledger.MarkDamaged || !s.KnownUntil.IsZero() {
 		t.Errorf("safe mode of a damaged ledger = %+v, want it known at no time", s)
 	}

@@ -62,9 +62,8 @@ func TestSize_G8_OfADocument(t *testing.T) {
 			bytes, s := 0, b.Stats()
 			err := b.ForEach(func(k, v []byte) error { bytes += len(k) + len(v); return nil })
 			t.Logf("%-8s %5d bytes a document, %5d with its pages", name, bytes/docs, (s.LeafAlloc+s.BranchAlloc)/docs)
-			if limit, ok := most[string(name)]; ok && bytes/docs > limit {
-				t.Errorf("bucket %s takes %d bytes a document, want at most %d", name, bytes/docs, limit)
-			}
+			limit, ok := most[string(name)]
+			kit.Check(t, !ok || bytes/docs <= limit, "bucket %s takes %d bytes a document, want at most %d", name, bytes/docs, limit)
 			return err
 		})
 	})

@@ -48,9 +48,8 @@ func TestVerifySince_I14_LeavesWhatTheWholeLeaves(t *testing.T) {
 		if !changed {
 			went++
 			found, since, err := l.VerifySince(t.Context(), before, nil)
-			if err != nil || len(found) > 0 || fmt.Sprintf("%+v", since) != fmt.Sprintf("%+v", whole) {
-				t.Fatalf("round %d: the check from an earlier one found %v (%v) and leaves\n%+v, want nothing and\n%+v", round, found, err, since, whole)
-			}
+			kit.Need(t, err == nil && len(found) <= 0 && fmt.Sprintf("%+v", since) == fmt.Sprintf("%+v", whole),
+				"round %d: the check from an earlier one found %v (%v) and leaves\n%+v, want nothing and\n%+v", round, found, err, since, whole)
 		}
 		before = whole
 		clear(resting)
@@ -201,8 +200,7 @@ func TestVerify_I14_ChangedLineOfAnyBlock(t *testing.T) {
 			return sealed(codecPlain, bytes.Replace(payloadOf(t, tx, b), []byte(`"at":"2026`), []byte(`"at":"2027`), 1))
 		})
 		ps, err := boltledger.VerifyFile(t.Context(), pathIn(changed, fileName))
-		if err != nil || !slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, "does not follow") }) {
-			t.Errorf("line %d was changed: the check found %v (%v), want a block that does not follow", n, ps, err)
-		}
+		kit.Check(t, err == nil && slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, "does not follow") }),
+			"line %d was changed: the check found %v (%v), want a block that does not follow", n, ps, err)
 	}
 }

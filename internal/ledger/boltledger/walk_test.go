@@ -294,9 +294,8 @@ func TestPages_I15_ThatLeadAstray(t *testing.T) {
 			kit.Must(t, overwrite(dir, int64(root.id*root.pageSize)+pageHeader+int64(row.child(root))*branchElement+8, row.to(root)))
 			l, err := boltledger.Open(boltledger.Config{Dir: dir})
 			var d *ledger.DamageError
-			if (err == nil) != row.opens || err != nil && (!errors.As(err, &d) || !strings.Contains(err.Error(), row.want)) {
-				t.Fatalf("open: %v, want it to open: %v, else damage that tells of %q", err, row.opens, row.want)
-			}
+			kit.Need(t, (err == nil) == row.opens && (err == nil || errors.As(err, &d) && strings.Contains(err.Error(), row.want)),
+				"open: %v, want it to open: %v, else damage that tells of %q", err, row.opens, row.want)
 			if err != nil {
 				return
 			}

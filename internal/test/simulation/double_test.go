@@ -32,6 +32,8 @@ func (op Op) point() string {
 		on = "<file>"
 	case strings.HasPrefix(on, "/"):
 		on = "<path>"
+	case strings.HasPrefix(on, "doctor-"):
+		on = "<test file>"
 	}
 	return string(op.Seam) + " " + op.Name + " " + on
 }
