@@ -96,6 +96,15 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 	return fail(exitFailed, fmt.Errorf("nothing that was taken has %q in its names, numbers, references or additional parameters", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)
 }
 
+// describePut says that what is told of the place of a kept folder is of then: a
+// search looks into no drop folder.
+func describePut(e ledger.Entry) string {
+	if e.Source != ledger.Kept || e.IsSourceMissing() {
+		return ""
+	}
+	return ", where vaultd put it"
+}
+
 // printHit answers the question that was asked in its first line.
 func (a *app) printHit(v view, h catalog.Hit) error {
 	e, c := h.Entry, v.Clock
@@ -137,7 +146,7 @@ func (a *app) printHit(v view, h catalog.Hit) error {
 		fmt.Fprintf(p, "    %-14s %s\n", f.Name, sanitize.Text(f.Value))
 	}
 	if e.Dest != "" {
-		fmt.Fprintf(p, "  %-10s %s\n", "folder", present.DescribePlace(e))
+		fmt.Fprintf(p, "  %-10s %s\n", "folder", present.DescribePlace(e)+describePut(e))
 	}
 	fmt.Fprintf(p, "  %-10s %s\n", "key", e.Key)
 	if _, err := a.stdout.Write(p.Bytes()); err != nil {

@@ -60,13 +60,7 @@ func (a *app) explainName(ctx context.Context, v view, x string) (w present.Expl
 	if err != nil {
 		return w, false, err
 	}
-	s := v.situationOf(e)
-	scans, err := v.readScans()
-	if err != nil {
-		return w, false, err
-	}
-	s.Missing = missingFolders(scans)[e.Key]
-	return s.Explain(d), true, nil
+	return v.situationOf(e).Explain(d), true, nil
 }
 
 // situationOf gives what the explanation of an entry needs beside it.

@@ -79,7 +79,22 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 
 // selfChecker returns what makes one check.
 func (d *Daemon) selfChecker() *selfcheck.Checker {
-	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, StateDir: d.cfg.StateDir, Program: d.cfg.Program, Now: d.cfg.Now}
+	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, StateDir: d.cfg.StateDir, Program: d.cfg.Program, Now: d.cfg.Now, KeptFound: d.recordKept}
+}
+
+// recordKept commits what a check found of a kept folder. An entry that changed
+// meanwhile is looked at again by the next check.
+func (d *Daemon) recordKept(ctx context.Context, e ledger.Entry, found ledger.SourceLooked) (isNew bool, err error) {
+	rs, err := d.ledger.Apply(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{found}, At: d.cfg.Now()})
+	if err != nil || rs[0].Err != nil {
+		return false, err
+	}
+	if found.Cause.Code == "" {
+		d.cfg.Log.Info("a kept folder is there again as it was archived", "key", e.Key, "drop", e.Drop)
+		return true, nil
+	}
+	d.cfg.Log.Error("a kept folder is not what was archived", "key", e.Key, "drop", e.Drop, "cause", found.Cause.Code)
+	return true, nil
 }
 
 // recordFindings tells what a check found. Damage in the ledger enters safe mode: what it says of

@@ -100,7 +100,7 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 		kit.Want(t, "attention for the changed folder", otto.Attention(), ledger.SourceChanged)
 		kit.Want(t, "attention for the other folder", kern.Attention(), ledger.NoAttention)
 		kit.Holds(t, "log", h.log.String(), "folder changed after it was packed")
-		if c := h.d.selfChecker().Check(t.Context()); !c.OK() {
+		if c := h.d.selfChecker().Check(h.t.Context()); !c.OK() {
 			t.Errorf("check = %+v, want it to accept the receipts", c)
 		}
 		for range 20 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"vaultd/internal/archive"
@@ -138,6 +139,9 @@ type Drop struct {
 	*Handle
 	watcher *watch.Watcher
 	probe   *probe
+
+	keptMu sync.Mutex
+	kept   KeptLook // of this process; guarded by keptMu
 }
 
 // New prepares the work on a drop folder. Nothing is opened before OpenForStart or Run.

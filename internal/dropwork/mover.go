@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"vaultd/internal/drop"
@@ -89,7 +88,8 @@ func (m *Mover) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) 
 //
 // It may have come back from a backup under another one: then its content tells. Where it is in neither place at all,
 // it was placed before a crash and somebody took it away before the next start (or took it out of the claim by hand):
-// that is the end of it, for nothing is left that could be moved, and what is known about the document stays as it is.
+// nothing is left that could be moved. Of one that was to be kept that is a remark for a person; a rejected one is
+// looked for by the probe, and a person has what came back as a duplicate.
 func (m *Mover) placeByContent(ctx context.Context, f *drop.Folder, e ledger.Entry, doc ledger.Document, notes []drop.NoteFile) error {
 	c, err := f.RecogniseFolder(ctx, claimOf(e), e.Dest, m.contentsOf(doc))
 	switch {
@@ -99,7 +99,11 @@ func (m *Mover) placeByContent(ctx context.Context, f *drop.Folder, e ledger.Ent
 		return f.PlaceFolder(c, e.Dest, notes...)
 	case errors.Is(err, drop.ErrFolderLost):
 		m.shared.Log.Error("folder was placed and taken away, or taken out of its claim by hand; vaultd is done with it", "drop", m.Settings.Name, "key", e.Key, "state", e.State)
-		return nil
+		if e.Source != ledger.Keeping {
+			return nil
+		}
+		return &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseSourceMissing,
+			Text: fmt.Sprintf("The folder was removed from .vaultd/claimed, or taken away from %q as soon as it was there", e.Dest)}}
 	}
 	return err
 }
@@ -124,17 +128,12 @@ func (m *Mover) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document
 		return "", m.describeMountAt(e, err)
 	}
 	if stray, ok := errors.AsType[*drop.UnexpectedContentError](err); ok {
-		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: stray.Error()}}
+		return "", &ingest.RefusedError{Cause: differencesCause(e.Route, []drop.Difference{{Path: stray.Path, What: stray.What}})}
 	}
 	if errors.Is(err, drop.ErrFolderLost) {
-		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the kept folder before it was due: " + err.Error()}}
+		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseSourceMissing, Text: "somebody moved or removed the kept folder before it was due: " + err.Error()}}
 	}
 	return to, err
-}
-
-// contentsOf is what a folder may hold when it is disposed of, or known again by its content.
-func (m *Mover) contentsOf(doc ledger.Document) drop.Disposal {
-	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: m.Settings.DisposeTo, MayHoldValidation: m.Settings.Route.IsNotified(), Done: present.WordsOf(m.Settings.Route).Notes.Done}
 }
 
 // compareKeptFolder compares a folder that is about to be kept with what was packed and archived: the receipt must be true

@@ -179,7 +179,7 @@ func (m *Mover) duplicateText(e ledger.Entry) (string, error) {
 	return b.String(), nil
 }
 
-// describePlace says where the folder of an archived entry is now, as people see it on the share.
+// describePlace says where the folder of an archived entry was put, as people see it on the share.
 func (m *Mover) describePlace(first ledger.Entry) string {
 	place := strings.ReplaceAll(first.Dest, "/", `\`)
 	switch {
@@ -187,6 +187,8 @@ func (m *Mover) describePlace(first ledger.Entry) string {
 		return "was deleted after its grace"
 	case first.Source == ledger.Moved:
 		return "was moved to another place after its grace; IT knows where"
+	case first.IsSourceMissing():
+		return "is not in its place any more; ask IT"
 	case place == "":
 		return ""
 	case first.Drop != m.Settings.Name:

@@ -20,7 +20,7 @@ const (
 	ContradictedByService                  // the service contradicts its end
 	WaitingForRights                       // on its way, and waits for rights on its files
 	ArchivedTwice                          // the service archived it more than once
-	SourceChanged                          // archived, and its kept folder is not what was archived
+	SourceChanged                          // archived or delivered, and its kept folder is not what was archived, or is missing
 	RepeatedNumber                         // archived with the invoice number of another one, and not reviewed
 	StrangeDate                            // archived with a date that is hardly possible, and not reviewed
 	RefusedByRecipient                     // delivered, and its recipient rejected it
@@ -51,13 +51,29 @@ const ReviewPeriod = 30 * 24 * time.Hour
 // CauseCannotBeRead is the code of the cause of an entry that waits for rights on its files.
 const CauseCannotBeRead = "cannot-be-read"
 
-// CauseSourceChanged is the code of the cause of an archived entry whose kept folder is not what was archived.
-const CauseSourceChanged = "source-changed"
+// The codes of the causes of an archived or delivered entry whose kept folder is
+// not what was archived, is not in its place any more, or is there again.
+const (
+	CauseSourceChanged  = "source-changed"
+	CauseSourceMissing  = "source-missing"
+	CauseSourceRestored = "source-restored"
+)
 
-// SourceDiffers reports whether something in the kept folder is not what was archived; the cause says what. It stays true when a person has
-// closed it.
+// SourceDiffers reports whether the kept folder was found to be another one than
+// what was archived, or missing; the cause says what was found. It stays true when
+// a person has closed it, and when a later look found the folder whole again.
 func (e Entry) SourceDiffers() bool {
-	return (e.State == Archived || e.State == Delivered) && e.Source == Kept && e.Cause.Code == CauseSourceChanged
+	switch e.Cause.Code {
+	case CauseSourceChanged, CauseSourceMissing, CauseSourceRestored:
+		return (e.State == Archived || e.State == Delivered) && e.Source == Kept
+	}
+	return false
+}
+
+// IsSourceMissing reports whether the kept folder was not in its place when it was
+// looked at last.
+func (e Entry) IsSourceMissing() bool {
+	return e.SourceDiffers() && e.Cause.Code == CauseSourceMissing
 }
 
 // Attention returns the entry's class.

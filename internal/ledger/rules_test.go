@@ -235,6 +235,34 @@ func TestDisposal_I3_StoppedItDoesNotBeginAgain(t *testing.T) {
 	}
 }
 
+// TestLook_I12_I26_WhatWasFoundStaysUntilAPersonEndsIt: a kept folder that is
+// missing or changed needs a person once. What is found again as it was needs
+// nobody again, what is new does. It is never removed by itself.
+func TestLook_I12_I26_WhatWasFoundStaysUntilAPersonEndsIt(t *testing.T) {
+	missing, changed := Cause{CauseSourceMissing, "It is not there", ""}, Cause{CauseSourceChanged, "\"a\" is missing", ""}
+	for _, s := range []State{Archived, Delivered} {
+		e := usual(s)
+		e.Source, e.Cause = Kept, Cause{}
+		ripe(&e)
+		kit.Want(t, "says that it is whole", e.SaysOfSource(Cause{}), true)
+		e = must(t, e, 0, SourceLooked{Cause: missing})
+		kit.Want(t, "attention for a missing folder", e.Attention(), SourceChanged)
+		kit.Want(t, "missing", e.IsSourceMissing(), true)
+		kit.Want(t, "known as missing", e.SaysOfSource(missing), true)
+		kit.Want(t, "time to go", e.DisposeAt.IsZero(), true)
+		again := must(t, e, 0, SourceLooked{})
+		kit.Want(t, "attention for one that is there again", again.Attention(), SourceChanged)
+		kit.Want(t, "missing, there again", again.IsSourceMissing(), false)
+		kit.Want(t, "known as there again", again.SaysOfSource(Cause{}), true)
+		e = must(t, e, 0, Closed{byPerson})
+		kit.Want(t, "attention once closed", e.Attention(), NoAttention)
+		kit.Want(t, "missing, once closed", e.IsSourceMissing(), true)
+		kit.Want(t, "there again after it was closed", must(t, e, 0, SourceLooked{}).Cause, Cause{})
+		kit.Want(t, "known as changed", e.SaysOfSource(changed), false)
+		kit.Want(t, "attention for what is new", must(t, e, 0, SourceLooked{Cause: changed}).Attention(), SourceChanged)
+	}
+}
+
 // TestDisposal_I3_I4_WaitsForAComparison: what an upload without Content-MD5
 // and without a 2xx left at the store is known by the service's status alone.
 // The source stays until a download was compared.

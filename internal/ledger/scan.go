@@ -28,6 +28,9 @@ type Scan struct {
 
 	Missing []MissingFolder // unresolved rejections whose returned folders are not where they were put; at most MaxPending
 
+	KeptLook   time.Time // when the last look at all kept folders of the drop began; zero: there was none
+	KeptUnread uint64    // of them, those that could not be read then
+
 	IgnoredByRule   IgnoredNames // by the drop's own rules
 	IgnoredBySystem IgnoredNames // made by file systems, file servers and the like
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -123,6 +124,48 @@ func (ContentDiffered) apply(e *Entry, _ archive.Instant) error {
 	}
 	r.Differs, e.Resolved = true, false // a person who resolved something before did not know this
 	return nil
+}
+
+// SourceLooked says what a look at a kept source found, where that is not what
+// the entry says already. A cause without a code: it is there again, as it was
+// archived. The remark stays until a person closes it.
+type SourceLooked struct{ Cause Cause }
+
+// JournalName implements Event.
+func (SourceLooked) JournalName() string { return "source-looked-at" }
+
+func (ev SourceLooked) apply(e *Entry, _ archive.Instant) error {
+	if e.Source != Kept || e.State != Archived && e.State != Delivered || e.NeedsReconcile {
+		return ErrIllegal
+	}
+	before := e.Cause
+	switch {
+	case ev.Cause.Code == CauseSourceChanged || ev.Cause.Code == CauseSourceMissing:
+		if before.Text != "" && !e.SourceDiffers() {
+			ev.Cause.Text += ". Before that: " + before.Text
+		}
+		// Only a person decides about what is not as it was archived: it is never removed by itself.
+		e.Cause, e.DisposeAt = ev.Cause, time.Time{}
+		if !e.Contradicted && !e.IsArchivedTwice() {
+			e.Resolved = false // what a person closed before was something else
+		}
+	case ev.Cause.Code != "" || !e.SourceDiffers() || before.Code == CauseSourceRestored:
+		return ErrIllegal
+	case e.Resolved:
+		e.Cause = Cause{}
+	default:
+		e.Cause = Cause{Code: CauseSourceRestored, Text: before.Text + ". " + ev.Cause.Text}
+	}
+	return nil
+}
+
+// SaysOfSource reports whether e says of its kept source already what a look
+// found; a cause without a code: that it is as it was archived.
+func (e Entry) SaysOfSource(c Cause) bool {
+	if c.Code == "" {
+		return !e.SourceDiffers() || e.Cause.Code == CauseSourceRestored
+	}
+	return e.SourceDiffers() && e.Cause.Code == c.Code && (c.Code == CauseSourceMissing || strings.HasPrefix(e.Cause.Text, c.Text))
 }
 
 // DisposalStopped says that the disposal found something that it must not remove. The source

@@ -390,6 +390,16 @@ var stateTable = []row{
 			e.Registrations[0].LastStatus = archive.InProgress
 		}
 	}},
+	{"closed, refused by its recipient", Closed{byPerson}, " -  re re -  -  -  -  re -  =  -  =  re", func(e *Entry) {
+		if e.State == Delivered {
+			e.Recipient = RecipientRejected
+		}
+	}},
+	{"closed, missing source", Closed{byPerson}, "           -  re re -  -  -  -  re =  =  -  =  re", func(e *Entry) {
+		if e.State == Archived || e.State == Delivered {
+			e.Source, e.Cause.Code = Kept, CauseSourceMissing
+		}
+	}},
 	{"closed again", Closed{byPerson}, "                     -  re re -  -  -  -  re -  -  -  -  re", func(e *Entry) { e.Resolved = e.State.IsFinal() }},
 	{"superseded", Superseded{archive.Key{2}}, "             -  -  -  -  -  -  -  -  -  -  -  =  - ", nil},
 	{"retaken before it was given back", Retried{byPerson, archive.Key{2}}, " -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
@@ -546,6 +556,12 @@ var sourceTable = []struct {
 	{"source-found nowhere", SourceFound{Kept, ""}, allStates, "                        -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"disposed", Disposed{}, allStates, "                                               -  -  -  -  -  -  gn -  - ", nil},
 	{"disposed elsewhere", Disposed{"/there"}, allStates, "                             -  -  -  -  -  -  mv -  - ", nil},
+	{"source-looked-at, missing", SourceLooked{Cause: Cause{Code: CauseSourceMissing}}, []State{Archived, Delivered}, " -  -  -  -  -  =  -  -  - ", nil},
+	{"source-looked-at, not at its end", SourceLooked{Cause: Cause{Code: CauseSourceMissing}}, except(Archived, Delivered), " -  -  -  -  -  -  -  -  - ", nil},
+	{"source-looked-at, another cause", SourceLooked{Cause: Cause{Code: "other"}}, allStates, "     -  -  -  -  -  -  -  -  - ", nil},
+	{"source-looked-at, there as it says", SourceLooked{}, allStates, "                  -  -  -  -  -  -  -  -  - ", nil},
+	{"source-looked-at, there again", SourceLooked{}, []State{Archived, Delivered}, "  -  -  -  -  -  =  -  -  - ", func(e *Entry) { e.Cause.Code = CauseSourceMissing }},
+	{"source-looked-at, unreconciled", SourceLooked{Cause: Cause{Code: CauseSourceMissing}}, allStates, " -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"source-untouchable", DisposalStopped{}, allStates, "                            -  -  -  -  -  =  kp -  - ", nil},
 }
 

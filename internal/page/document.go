@@ -125,7 +125,7 @@ func (f *frame) proofOf(d present.Dossier) []field {
 		return f.FormatExactTime(t)
 	}
 	fields := []field{
-		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Delivered", moment(deliveredAt(e))}, {"Means", f.T(present.DescribeMeans(e))}, {"Recipient's answer", f.T(present.DescribeRecipient(e))}, {"Check", f.T(present.DescribeValidation(e))}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(e)},
+		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Delivered", moment(deliveredAt(e))}, {"Means", f.T(present.DescribeMeans(e))}, {"Recipient's answer", f.T(present.DescribeRecipient(e))}, {"Check", f.T(present.DescribeValidation(e))}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(d)}, {"Folder looked at", f.describeLook(d, moment)},
 		{"bumId", string(present.RemoteNumber(e))}, {"Key", e.Key.String()},
 	}
 	if !e.ID.IsZero() {
@@ -138,7 +138,11 @@ func (f *frame) proofOf(d present.Dossier) []field {
 }
 
 // describePlace says what became of the folder.
-func (f *frame) describePlace(e ledger.Entry) string {
+func (f *frame) describePlace(d present.Dossier) string {
+	e := d.Entry
+	if !d.MissingSince().IsZero() || e.IsSourceMissing() {
+		return f.T("not there any more") + ": " + e.Dest
+	}
 	words := f.T("folder " + e.Source.String())
 	if e.State == ledger.Delivered && e.Source == ledger.Kept {
 		words = f.T(present.WordsOf(e.Route).KeptPlace)
@@ -147,6 +151,14 @@ func (f *frame) describePlace(e ledger.Entry) string {
 		return words
 	}
 	return words + ": " + e.Dest
+}
+
+// describeLook says when a kept folder was last looked at; empty: it is not kept.
+func (f *frame) describeLook(d present.Dossier, moment func(time.Time) string) string {
+	if at := d.LookedAt(); d.Entry.Source != ledger.Kept || !at.IsZero() {
+		return moment(at)
+	}
+	return f.T("not since vaultd put it there")
 }
 
 // step is one line of the journal about a document, in words.
@@ -176,6 +188,7 @@ var eventTexts = map[string]string{
 	"dispose-intended": "The kept folder is about to be removed.", "disposed": "The kept folder was removed as configured.",
 	"content-compared":   "A download was compared with what was sent: it is the same.",
 	"content-differs":    "A download was compared with what was sent: it is not the same.",
+	"source-looked-at":   "The kept folder was looked at: something about it is new.",
 	"source-untouchable": "The kept folder is not removed.", "status-seen": "The archive was asked.",
 }
 

@@ -27,7 +27,7 @@ func makeTexts() catalog.Catalog {
 var english = map[string]string{
 	"on hold": "on hold", "in doubt": "in doubt", "CONTRADICTED": "contradicted by the archive", "TWICE": "archived twice", "DIFFERS": "not what was sent",
 	"REJECTED AFTER DELIVERY": "rejected after delivery", "CONTRADICTED BY THE NETWORK": "contradicted by the network", "REJECTED BY RECIPIENT": "rejected by the recipient",
-	"folder claimed": "held back while it is worked on", "folder returning": "on its way back", "folder returned": "given back",
+	"folder claimed": "taken, to be worked on", "folder returning": "on its way back", "folder returned": "given back",
 	"folder keeping": "on its way to the kept ones", "folder kept": "kept with its receipt", "folder disposing": "being removed after its time",
 	"folder moved": "moved out after its time", "folder gone": "deleted after its time",
 	"no sidecar": "no file that describes the invoice", "other device": "on another device",

@@ -23,6 +23,7 @@ type Dossier struct {
 	Details     Details
 	History     []ledger.Line
 	SentCopy    *SentCopy              // of a document that was sent; nil: there is none
+	Scan        ledger.Scan            // what vaultd last saw in its drop folder
 	ReceivedAs  archive.RemoteID       // its number at the business network, over which it came in; empty: it did not
 	Notes       map[uint32]ledger.Note // the reasons that people gave, by the revision of the entry
 }
@@ -31,6 +32,7 @@ type Dossier struct {
 type Ledger interface {
 	Entries
 	Document(key archive.Key) (ledger.Document, bool, error)
+	Scans() ([]ledger.Scan, error)
 	Notes(key archive.Key) (map[uint32]ledger.Note, error)
 	FindByID(id archive.ID) (archive.Key, bool, error)
 	FindReceived(id archive.ID) (archive.RemoteID, bool, error)
@@ -62,6 +64,15 @@ func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Locati
 	}
 	if d.Notes, err = l.Notes(e.Key); err != nil {
 		return d, err
+	}
+	scans, err := l.Scans()
+	if err != nil {
+		return d, err
+	}
+	for _, s := range scans {
+		if s.Drop == e.Drop {
+			d.Scan = s
+		}
 	}
 	d.History, err = readHistory(ctx, l, e)
 	return d, err

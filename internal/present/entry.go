@@ -21,30 +21,6 @@ func explainState(e ledger.Entry) string {
 
 const unknownState = "A state that this version does not know."
 
-// DescribePlace says what became of the folder that was dropped.
-func DescribePlace(e ledger.Entry) string {
-	dest := "drop " + sanitize.Text(e.Drop) + ", " + sanitize.Text(e.Dest)
-	switch e.Source {
-	case ledger.Claimed:
-		return "held back while it is worked on: drop " + sanitize.Text(e.Drop) + ", .vaultd/claimed/" + e.Key.String() + "/" + sanitize.Text(e.Folder)
-	case ledger.Returning:
-		return "on its way back to people: " + dest
-	case ledger.Returned:
-		return "given back to people: " + dest
-	case ledger.Keeping:
-		return "on its way to the kept ones: " + dest
-	case ledger.Kept:
-		return WordsOf(e.Route).KeptPlace + ": " + dest
-	case ledger.Disposing:
-		return "being removed after its grace: " + dest
-	case ledger.Moved:
-		return "moved out after its grace: " + sanitize.Text(e.Dest)
-	case ledger.Gone:
-		return "deleted after its grace"
-	}
-	return "unknown"
-}
-
 // reasonOf gives the cause of e in its own words; empty: there is none.
 func reasonOf(e ledger.Entry) string {
 	switch {
@@ -65,13 +41,6 @@ func SummarizeCause(c ledger.Cause) string {
 		return sanitize.FirstLine(BriefCause(c), 100)
 	}
 	return sanitize.FirstLine(c.Text, 100)
-}
-
-// DescribeMissing says that the returned folder of a rejection is not where it was
-// put.
-func DescribeMissing(e ledger.Entry, since string) string {
-	place, _, _ := strings.Cut(e.Dest, "/")
-	return "no longer in " + sanitize.Text(place) + " since " + since
 }
 
 // BriefCause is the code of a cause as words, with the file that it is about.

@@ -17,7 +17,6 @@ type Situation struct {
 	AlertAfter   time.Duration // an entry that is open for longer needs a person; zero: never
 	UnclearGrace time.Duration // before it no answer proves that nothing is at the archive
 	FolderPath   string        // where a returned folder is on this machine; empty: not known
-	Missing      time.Time     // since when it is not there any more; zero: it is, as far as is known
 
 	Running        bool // the rest is known of a running daemon only
 	Pauses         []ingest.Pause
@@ -32,8 +31,8 @@ func (s Situation) Explain(d Dossier) Explanation {
 		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, Route: routeName(e), State: e.State.String(), word: StateText(e), Since: d.stateSince(), Certain: explainState(e),
 		Notes: ExplainFlags(e), First: d.Details.Original, Attempts: e.Attempt, Waits: []Obstacle{}, Evidence: s.collectEvidence(e), Reasons: d.decisions(), Can: s.Options(d),
 	}
-	if s.isMissing(e) {
-		w.Notes = append(w.Notes, "its folder is "+DescribeMissing(e, s.Zoned(s.Missing))+": it was removed, renamed or moved")
+	if since := d.MissingSince(); !since.IsZero() {
+		w.Notes = append(w.Notes, "its folder is "+DescribeMissing(e, s.Zoned(since))+": it was removed, renamed or moved")
 	}
 	if k := NeedOf(e, OnWhy, s.Now, s.AlertAfter); k.What != "" {
 		w.Needs = &Need{When: k.When, What: k.What, Count: 1, Text: strings.TrimPrefix(k.Describe(1, s.AlertAfter), "1 "), Do: k.Do, Names: []string{}, Turn: k.Turn}
@@ -53,12 +52,6 @@ func (s Situation) Explain(d Dossier) Explanation {
 		w.Waits = s.collectObstacles(e, step)
 	}
 	return w
-}
-
-// isMissing reports whether e is an unresolved rejection whose folder is not in its
-// place any more.
-func (s Situation) isMissing(e ledger.Entry) bool {
-	return !s.Missing.IsZero() && e.Attention() == ledger.RejectedUnresolved && e.Dest != ""
 }
 
 // collectObstacles gives the other entries and targets that the next step waits for.

@@ -38,7 +38,7 @@ func (s Situation) Options(d Dossier) []Option {
 	case e.IsArchivedTwice() && !e.Resolved:
 		add("ask the provider to remove all but one of "+sanitize.Text(strings.Join(archivedAs(e), ", "))+"; "+sanitize.Text(string(e.ArchivedRemote))+" is the one that is booked", "vaultd receipt "+x)
 	case e.State == ledger.Rejected && !e.Resolved:
-		s.addOptionsRejected(e, add, offer)
+		s.addOptionsRejected(d, add, offer)
 	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
 		s.addOptionsStuck(e, add)
 	case triedAgain[e.Attention()] != "":
@@ -199,9 +199,9 @@ func lastFailed(e ledger.Entry) string {
 }
 
 // addOptionsRejected adds what can be done about a rejected entry.
-func (s Situation) addOptionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one Action)) {
-	w := WordsOf(e.Route).options
-	if s.isMissing(e) {
+func (s Situation) addOptionsRejected(d Dossier, add func(what, command string), offer func(what string, one Action)) {
+	e, w := d.Entry, WordsOf(d.Entry.Route).options
+	if !d.MissingSince().IsZero() {
 		add("look for it, correct it and drop it again: the same number and sender, or the same files, resolve this rejection", "")
 		return
 	}

@@ -22,6 +22,8 @@ type Original struct {
 	Dest       *string    `json:"dest"` // where the folder is, relative to its drop folder; absolute after it was moved out
 
 	DeliveredAt *time.Time `json:"deliveredAt,omitempty"` // absent: it is not delivered
+
+	isMissing bool // its kept folder was not there when it was looked at last
 }
 
 // FindOriginal returns the entry that e repeats; nil when e is no duplicate. The error is the ledger's.
@@ -36,7 +38,7 @@ func FindOriginal(s Entries, e ledger.Entry) (*Original, error) {
 	m, _, err := ReadMetadata(s, first)
 	o := &Original{
 		Key: first.Key.String(), Drop: first.Drop, Folder: first.Folder, DocumentID: TextOrNil(m.Number), BumID: TextOrNil(string(RemoteNumber(first))),
-		ArchivedAt: TimeOrNil(first.ArchivedAt), Source: first.Source.String(), Dest: TextOrNil(first.Dest),
+		ArchivedAt: TimeOrNil(first.ArchivedAt), Source: first.Source.String(), Dest: TextOrNil(first.Dest), isMissing: first.IsSourceMissing(),
 	}
 	if first.State == ledger.Delivered {
 		o.DeliveredAt = TimeOrNil(first.CompletedAt())
@@ -67,13 +69,15 @@ func (f Original) Describe(loc *time.Location) string {
 	return strings.Join(parts, ", ")
 }
 
-// Place says where the folder of the original is now. It is not sanitized.
+// Place says where the folder of the original was put. It is not sanitized.
 func (f Original) Place() string {
 	switch dest := textOf(f.Dest); {
 	case f.Source == ledger.Gone.String():
 		return "was deleted after its grace"
 	case f.Source == ledger.Moved.String():
 		return "was moved to " + dest
+	case f.isMissing:
+		return fmt.Sprintf("was %s (drop %s), and is not there any more", dest, f.Drop)
 	case dest != "":
 		return fmt.Sprintf("%s (drop %s)", dest, f.Drop)
 	}

@@ -28,7 +28,8 @@ func (d Dossier) Text(c Clock) []byte {
 		p.AddText(e.Cause.Text)
 	}
 	p.addOptional("Next", d.describeNext(c))
-	p.AddLine("Folder", "%s", DescribePlace(e))
+	p.AddLine("Folder", "%s", d.describePlace(c))
+	p.addOptional("Looked at", d.describeLook(c))
 	p.AddLine("Folder of", "%s", UserName(e.Owner))
 	goesTo := routeName(e)
 	if e.Route.HasVaults() {
@@ -254,9 +255,11 @@ type ShowJSON struct {
 	SameNumber    *string          `json:"sameNumber"`
 	Supersedes    *string          `json:"supersedes"`
 	SentCopy      *SentCopy        `json:"sentCopy"`
-	ReceivedAs    *string          `json:"receivedAs"` // its number at the business network, over which it came in
-	Check         *string          `json:"check"`      // what became of the file with what the business network's check found
-	CheckFile     *string          `json:"checkFile"`  // its number at the network
+	ReceivedAs    *string          `json:"receivedAs"`   // its number at the business network, over which it came in
+	Check         *string          `json:"check"`        // what became of the file with what the business network's check found
+	CheckFile     *string          `json:"checkFile"`    // its number at the network
+	LookedAt      *time.Time       `json:"lookedAt"`     // when the kept folder was last looked at; null: not since it was put there, or it is not kept
+	MissingSince  *time.Time       `json:"missingSince"` // of the returned folder of an unresolved rejection; null: it is there, as far as is known
 	DisposeAt     *time.Time       `json:"disposeAt"`
 	Next          *string          `json:"next"`
 	NotBefore     *time.Time       `json:"notBefore"`
@@ -302,7 +305,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes), SentCopy: d.SentCopy, ReceivedAs: TextOrNil(string(d.ReceivedAs)),
 		Check: TextOrNil(DescribeValidation(e)), CheckFile: TextOrNil(string(e.ValidationFile)),
 		Registrations: []Registration{}, Requests: append([]ledger.Request{}, e.Requests()...), Files: []File{}, Reasons: d.decisions(),
-		DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
+		LookedAt: TimeOrNil(d.LookedAt()), MissingSince: TimeOrNil(d.MissingSince()), DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
 	}
 	if e.Cause != (ledger.Cause{}) {
 		s.Cause = &Cause{e.Cause.Code, e.Cause.Text}

@@ -3,33 +3,33 @@ package selfcheck
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
-	"reflect"
 	"syscall"
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/drop"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
-	"vaultd/internal/proof"
 	"vaultd/internal/spool"
 )
 
-// Result is what a check found. Texts hold no name of a folder.
+// Result is what a check found. Texts hold no name of a folder. What is found of
+// kept folders goes into their entries.
 type Result struct {
 	At     time.Time // when it ended; zero: none has yet
 	Ledger []string  // what is wrong with the ledger: the first few, in words
-	Files  []string  // packages and receipts that are not what the ledger says
-	Unread []string  // receipts that could not be read: nothing is known of them
+	Files  []string  // packages and claimed folders that are not what the ledger says
+	Unread []string  // kept and claimed folders that could not be read: nothing is known of them
+	Kept   int       // kept folders about which something new was found
 	Failed string    // why it could not be made; empty: it was
 }
 
 // OK reports whether nothing was found, and all could be read.
-func (c Result) OK() bool { return len(c.Ledger)+len(c.Files)+len(c.Unread) == 0 && c.Failed == "" }
+func (c Result) OK() bool {
+	return len(c.Ledger)+len(c.Files)+len(c.Unread)+c.Kept == 0 && c.Failed == ""
+}
 
 // Checker is what one check reads.
 type Checker struct {
@@ -40,14 +40,16 @@ type Checker struct {
 	StateDir    string // holds the checkpoint; empty: none is left
 	Program     string // version of this program, for the checkpoint
 	Now         func() archive.Instant
+
+	// KeptFound commits what was found of the kept folder of an entry. It returns
+	// false where the entry changed meanwhile.
+	KeptFound func(context.Context, ledger.Entry, ledger.SourceLooked) (bool, error)
 }
 
 const (
 	pause    = 5 * time.Millisecond // between two short transactions
 	namedFew = 20                   // findings of one kind that are named
 )
-
-const mostReceipt = 16 << 20
 
 // unreadError says that a file could not be read. That is no word about the file: neither that it is gone nor that it is another.
 type unreadError struct{ cause error }
@@ -60,7 +62,7 @@ func (e *unreadError) Error() string {
 	} else if errno, ok := errors.AsType[syscall.Errno](e.cause); ok {
 		why = errno.Error()
 	}
-	return "its receipt cannot be read, and nothing is known of it: " + why
+	return "its folder cannot be read, and nothing is known of it: " + why
 }
 
 // Check makes one check. It checks twice where it finds something: the ledger may have changed between two reads of the
@@ -112,13 +114,24 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 	return found, nil
 }
 
-// CheckFiles reads what lies on the disk: the packages that wait, and the receipts of
-// the folders that are kept.
+// CheckFiles reads what is on the disk: the packages that wait, and the folders that
+// are claimed or kept.
 func (c *Checker) CheckFiles(ctx context.Context, r *Result) error {
+	looks := c.beginLooks()
+	if err := c.checkEntries(ctx, looks, r); err != nil {
+		return err
+	}
+	for _, l := range looks {
+		l.end()
+	}
+	return nil
+}
+
+func (c *Checker) checkEntries(ctx context.Context, looks map[string]*look, r *Result) error {
 	var owed time.Duration // of rest: most entries take so little that a timer for each would be the larger part
 	return c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 		began := time.Now()
-		what, err := c.checkFile(ctx, e)
+		what, err := c.checkFile(ctx, looks[e.Drop], e, r)
 		if err == nil && what == "" {
 			if owed += 2 * time.Since(began); owed < pause {
 				return context.Cause(ctx)
@@ -129,6 +142,7 @@ func (c *Checker) CheckFiles(ctx context.Context, r *Result) error {
 		now, ok, readErr := c.Ledger.Entry(e.Key) // it may have moved on meanwhile
 		list := &r.Files
 		if unread, is := errors.AsType[*unreadError](err); is {
+			looks[e.Drop].unread++
 			list, what, err = &r.Unread, unread.Error(), nil
 		}
 		if ok && readErr == nil && now.Rev == e.Rev && what != "" && len(*list) < namedFew {
@@ -138,12 +152,19 @@ func (c *Checker) CheckFiles(ctx context.Context, r *Result) error {
 	})
 }
 
-func (c *Checker) checkFile(ctx context.Context, e ledger.Entry) (what string, err error) {
+func (c *Checker) checkFile(ctx context.Context, l *look, e ledger.Entry, r *Result) (what string, err error) {
+	if e.State >= ledger.Packaged && e.State <= ledger.Unclear && !e.Package.IsZero() {
+		if what, err := c.checkPackage(ctx, e); err != nil || what != "" {
+			return what, err
+		}
+	}
 	switch {
-	case e.State >= ledger.Packaged && e.State <= ledger.Unclear && !e.Package.IsZero():
-		return c.checkPackage(ctx, e)
-	case e.State == ledger.Archived && e.Source == ledger.Kept:
-		return c.checkReceipt(e)
+	case l == nil || e.NeedsReconcile:
+		return "", context.Cause(ctx)
+	case e.Source == ledger.Claimed:
+		return l.lookForClaim(e)
+	case e.Source == ledger.Kept && (e.State == ledger.Archived || e.State == ledger.Delivered):
+		return "", c.lookAtKept(ctx, l, e, r)
 	}
 	return "", context.Cause(ctx)
 }
@@ -158,69 +179,6 @@ func (c *Checker) checkPackage(ctx context.Context, e ledger.Entry) (what string
 		return "", err
 	case !intact:
 		return "its package in the spool has another digest than when it was sealed", nil
-	}
-	return "", nil
-}
-
-// checkReceipt compares the receipt of a kept folder with what the ledger would write.
-// A folder that people took away has none. One that cannot be read is an [*unreadError].
-func (c *Checker) checkReceipt(e ledger.Entry) (what string, err error) {
-	for _, r := range c.Drops {
-		if r.Settings.Name != e.Drop {
-			continue
-		}
-		f, done, err := r.HoldOpen()
-		if err != nil {
-			return "", nil // the drop is away, and says so itself
-		}
-		defer done()
-		dir, err := f.OpenPlaced(e.Dest, drop.Inode(e.Node))
-		if errors.Is(err, fs.ErrNotExist) {
-			return "", nil // taken away by people
-		}
-		if err != nil {
-			return "", &unreadError{err}
-		}
-		defer dir.Close() // read-only
-		file, _, err := durable.OpenRegular(dir.Root(), "_RECEIPT.json")
-		if errors.Is(err, fs.ErrNotExist) {
-			return "its kept folder has lost its receipt", nil
-		}
-		_, mount := errors.AsType[*durable.MountError](err)
-		if errors.Is(err, fs.ErrInvalid) && !mount {
-			return "the receipt in its kept folder is no regular file", nil
-		}
-		if err != nil {
-			return "", &unreadError{err}
-		}
-		defer file.Close() // read-only
-		text, err := io.ReadAll(io.LimitReader(file, mostReceipt))
-		if err != nil {
-			return "", &unreadError{err}
-		}
-		return c.compareReceipt(e, text)
-	}
-	return "", nil
-}
-
-func (c *Checker) compareReceipt(e ledger.Entry, text []byte) (what string, err error) {
-	doc, ok, err := c.Ledger.Document(e.Key)
-	if err != nil || !ok || doc.IsOnlyAsRead() { // found in the archive's index: there is nothing to compare with
-		return "", err
-	}
-	want, err := proof.NewReceipt(c.Environment, e, doc, nil)
-	if err != nil {
-		return "", err
-	}
-	// One that was never signed was confirmed by the archive when the ledger was rebuilt.
-	if _, bad := proof.CheckSignature(text, c.Ledger.Info().ReceiptKeys); bad != nil && !errors.Is(bad, proof.ErrUnsigned) {
-		return "the receipt in its kept folder " + bad.Error(), nil
-	}
-	have, err := proof.ParseReceipt(text)
-	have.Double, have.Journal = want.Double, want.Journal // may have come later
-	have.Differs = nil                                    // was said of the folder of then
-	if err != nil || !reflect.DeepEqual(have, want) {
-		return "the receipt in its kept folder is not the one that was written", nil // said so
 	}
 	return "", nil
 }

@@ -1,7 +1,8 @@
-// Package selfcheck holds a ledger at work to its promises: its chain of lines, its records and indexes, the journal replayed, the packages
-// that wait and the receipts of kept folders.
+// Package selfcheck checks a ledger at work: its chain of lines, its records and
+// indexes, the journal replayed, the packages that wait, and the folders that are
+// claimed or kept.
 //
-// It changes nothing in the ledger and sends nothing. It works in short transactions with pauses, so that it never takes the disk from the work. The ledger
+// It sends nothing, and changes nothing but what an entry says of its kept folder. It works in short transactions with pauses, so that it never takes the disk from the work. The ledger
 // changes meanwhile, so two reads may be of different moments: what they seem to find counts only when a second check finds it too.
 //
 // A verification without a finding leaves a checkpoint in the state directory, from which the next one may go on. It is derived and

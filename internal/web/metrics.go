@@ -132,7 +132,7 @@ var metrics = []metric{
 	{"vaultd_check_timestamp_seconds", "when the last full check of the ledger ended; 0 before the first one has", gauge, nil, func(f Facts, add func(float64, ...string)) {
 		add(unixSeconds(f.Checked))
 	}},
-	{"vaultd_check_findings", "what the last full check found: in the ledger, and in packages and receipts", gauge, nil, func(f Facts, add func(float64, ...string)) {
+	{"vaultd_check_findings", "what the last full check found: in the ledger, in packages and in claimed folders", gauge, nil, func(f Facts, add func(float64, ...string)) {
 		add(float64(f.CheckFindings))
 	}},
 	{"vaultd_config_reload_success", "1 when the configuration was good when it was last read; 0: the one before is kept", gauge, nil, func(f Facts, add func(float64, ...string)) {

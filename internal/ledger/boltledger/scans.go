@@ -42,6 +42,8 @@ var scanForm = &message[ledger.Scan]{"Scan", []field[ledger.Scan]{
 	numberField(13, "system", func(s *ledger.Scan) *uint64 { return &s.IgnoredBySystem.Count }),
 	itemsField(14, "system_names", "string", func(s *ledger.Scan) *[]string { return &s.IgnoredBySystem.Names }),
 	listField(15, "missing", missingForm, func(s *ledger.Scan) *[]ledger.MissingFolder { return &s.Missing }),
+	instantField(16, "kept_look", func(s *ledger.Scan) *time.Time { return &s.KeptLook }),
+	numberField(17, "kept_unread", func(s *ledger.Scan) *uint64 { return &s.KeptUnread }),
 }}
 
 // PutScans stores what was last seen in some drop folders, in place of what was known of them. No journal line tells of it.
