@@ -127,6 +127,9 @@ func TakeOverFolder(path string, m OwnershipMark) error {
 	if err := compareMarks(path, found, m); err != nil || found.equal(m) {
 		return err
 	}
+	if _, err := adaptToMount(vaultd); err != nil {
+		return err
+	}
 	// A crash here leaves the old mark or the new one. The same call finishes the work: both pass the comparison.
 	if err := writeMark(vaultd, m); err != nil {
 		return fmt.Errorf("write the mark of %q: %w", path, err)
@@ -165,8 +168,11 @@ func (f *Folder) lockAndCheckMark() (err error) {
 	case err != nil:
 		return fmt.Errorf("lock %s/%s: %w", vaultdDir, lockFile, err)
 	}
-	if err := f.findModes(); err != nil {
+	if f.modes, err = adaptToMount(f.vaultd); err != nil {
 		return err
+	}
+	if f.modes.Decide {
+		f.root.IgnoreModeErrors()
 	}
 	if err := f.checkPrivate(f.vaultd, vaultdDir); err != nil {
 		return err

@@ -93,21 +93,20 @@ func tryModes(dir *durable.Dir, prefix string) (m MountModes, err error) {
 	return m, errors.Join(chmodErr, dir.Rmdir(name))
 }
 
-// findModes tries whether the modes in the drop folder come from its mount. If
-// so, errors of chmod and chown are ignored from then on.
-func (f *Folder) findModes() error {
-	m, err := tryModes(f.vaultd, "")
+// adaptToMount tries whether the modes in dir come from its mount. If so,
+// errors of chmod and chown are ignored in dir from then on. A try that failed
+// proves nothing: the disk may be full. Modes then count as vaultd's own, with
+// which less is allowed.
+func adaptToMount(dir *durable.Dir) (MountModes, error) {
+	m, err := tryModes(dir, "")
 	if errors.Is(err, durable.ErrSync) {
-		return err
+		return m, err
 	}
-	// A try that failed proves nothing: the disk may be full. Modes then count
-	// as vaultd's own, with which less is allowed.
-	if err == nil && m.Decide {
-		f.modes = m
-		f.root.IgnoreModeErrors()
-		f.vaultd.IgnoreModeErrors()
+	if err != nil || !m.Decide {
+		return MountModes{}, nil
 	}
-	return nil
+	dir.IgnoreModeErrors()
+	return m, nil
 }
 
 // checkPrivate refuses a folder of vaultd's own that others may write to.

@@ -200,6 +200,12 @@ func TestOpen_I27_RealMountDecidesModes(t *testing.T) {
 			kit.Bindfs(t, path, append(strings.Fields(row.options), "--perms="+row.perms)...)
 			cfg := config(path)
 			cfg.AcceptsMountModes = row.accepts
+			defer func() {
+				if row.works {
+					later := OwnershipMark{LedgerID: cfg.LedgerID, Environment: cfg.Environment, Epoch: cfg.Epoch + 1}
+					kit.Must(t, errors.Join(TryWrite(cfg.Path), TakeOverFolder(cfg.Path, later)))
+				}
+			}()
 			for _, when := range []string{"before", "after"} {
 				m, err := TryModes(cfg)
 				kit.Want(t, "the mount decides "+when, m.Decide, true)

@@ -38,6 +38,9 @@ func TryWrite(path string) (err error) {
 	if err := removeOldTestFiles(dir, time.Now()); err != nil {
 		return err
 	}
+	if _, err := adaptToMount(dir); err != nil {
+		return err
+	}
 	name, want := testFilePrefix+rand.Text()+testFileSuffix, "vaultd doctor tries whether it can write here\n"
 	err = dir.WriteFile(name, []byte(want), 0o600)
 	if err == nil {
