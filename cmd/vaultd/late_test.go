@@ -50,7 +50,7 @@ func TestReconcile_I2_NamesWhatIsArchivedTwice(t *testing.T) {
 		}
 	}
 	for command, want := range map[string]string{
-		"status": "1 document archived more than once", "list": "archived TWICE", "verify": "1 is possibly double at the archive",
+		"status": "1 document is archived more than once", "list": "archived TWICE", "verify": "1 is possibly double at the archive",
 		"why twice 00": "ask the provider to remove all but one of", "show twice 00": "ARCHIVED TWICE",
 	} {
 		name, arg, _ := strings.Cut(command, " ")
