@@ -318,12 +318,11 @@ func TestEachEntry_ReadsWhatIsPacked(t *testing.T) {
 	c := open(t, dir, nil)
 	var got []string
 	for _, f := range m.Files {
-		err := c.EachEntry(m, f, func(name string, content io.Reader) error {
+		kit.Want(t, "the error", c.EachEntry(m, f, func(name string, content io.Reader) error {
 			b, err := io.ReadAll(content)
 			got = append(got, name+"="+string(b))
 			return err
-		})
-		kit.Want(t, "the error", err, nil)
+		}), nil)
 	}
 	kit.Want(t, "the records", fmt.Sprint(got), "[a.json=[1] b.json=[2] =[3]]")
 }
@@ -345,13 +344,12 @@ func FuzzReadContainer(f *testing.F) {
 // written, and the manifest like a file.
 func TestCustody_I5_OrderOnDisk(t *testing.T) {
 	var ops []string
-	_, err := hold(t.TempDir(), zipOf(t, "a", "1"), zipOf(t, "a", "2"), func(op, name string, do func() error) error {
+	kit.Value(hold(t.TempDir(), zipOf(t, "a", "1"), zipOf(t, "a", "2"), func(op, name string, do func() error) error {
 		if op != "write" && op != "unlink" && op != "mount" {
 			ops = append(ops, op+" "+filepath.Base(name))
 		}
 		return do()
-	})
-	kit.Must(t, err)
+	}))(t)
 	all := strings.Join(ops, ", ")
 	kit.Holds(t, "what was done", all,
 		"sync 0001-IA_INVOICE_1.part, rename 0001-IA_INVOICE_1.part, rename 0001-IA_INVOICE_1, syncdir files",

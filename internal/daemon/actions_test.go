@@ -47,9 +47,7 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 	if err != nil || next.State != ledger.Discovered || next.Supersedes != old.Key || next.Folder != "Huber 88" || next.Fingerprint.IsZero() {
 		t.Fatalf("the folder is taken again as %+v (error %v), want a discovered entry with a fingerprint that supersedes %s", next, err, old.Key)
 	}
-	if _, err := os.Stat(filepath.Join(path, ".vaultd", "claimed", next.Key.String(), "Huber 88", "metadata.json")); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Stat", kit.Err(os.Stat(filepath.Join(path, ".vaultd", "claimed", next.Key.String(), "Huber 88", "metadata.json"))), nil)
 	now, _, err := l.Entry(old.Key)
 	kit.Check(t, err == nil && now.Resolved && now.State == ledger.Rejected,
 		"the old entry = %+v (error %v), want it rejected and resolved", now, err)

@@ -318,9 +318,8 @@ func TestDrop_I12_I26_RejectedFolderIsGone(t *testing.T) {
 				h.pass()
 				scans, err := h.d.Ledger().Scans()
 				h.must(err)
-				if since := scans[0].MissingSince(key); since.Before(gone) || since.Sub(gone) > time.Minute {
-					t.Errorf("missing since %v, want within a minute of %v", since, gone)
-				}
+				since := scans[0].MissingSince(key)
+				kit.Check(t, !since.Before(gone) && since.Sub(gone) <= time.Minute, "missing since %v, want within a minute of %v", since, gone)
 				kit.Holds(t, "the status file", h.status(), "PLEASE FIX (1)", "Huber 88 ", "PLEASE CHECK: no longer in _rejected since ")
 				h.want("Huber 88 rejected")
 				h.drop("korrigiert", "88", "two", false)

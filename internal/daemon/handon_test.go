@@ -89,9 +89,8 @@ func (h *testDaemon) restart(x *Extracts) {
 func (h *testDaemon) wantHandedOn() {
 	h.t.Helper()
 	a, _, err := h.d.Ledger().FindArrival(arrival.Extract, "4711")
-	if err != nil || a.State != arrival.Acknowledged || a.HandedOnAt.IsZero() {
-		h.t.Errorf("extract is %v for %v, handed on at %v (error %v), want %v and handed on", a.State, a.Cause, a.HandedOnAt, err, arrival.Acknowledged)
-	}
+	kit.Check(h.t, err == nil && a.State == arrival.Acknowledged && !a.HandedOnAt.IsZero(),
+		"extract is %v for %v, handed on at %v (error %v), want %v and handed on", a.State, a.Cause, a.HandedOnAt, err, arrival.Acknowledged)
 	h.onceEach("4711/i.zip", "4711/s.zip")
 	kit.Len(h.t, "archived", h.archived(), 2)
 	left, err := os.ReadDir(filepath.Join(h.path, ".vaultd", "incoming"))

@@ -185,9 +185,8 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 		slices.Sort(words)
 		kit.Want(t, "entries", words, []string{"Huber 88 archived", "Otto 19 archived"})
 		h.onceEach("19", "88")
-		if c := h.reconcile(); c.Differences() != 0 || c.Waits != 0 {
-			t.Errorf("the comparison after that = %+v, want no difference and none that waits", c)
-		}
+		c = h.reconcile()
+		kit.Check(t, c.Differences() == 0 && c.Waits == 0, "the comparison after that = %+v, want no difference and none that waits", c)
 	})
 }
 
@@ -280,9 +279,8 @@ func TestCheck_I23_AFigureIsDamagedWhileRunning(t *testing.T) {
 		if h.must(err); !c.Left {
 			t.Errorf("reconciled = %+v, want safe mode left", c)
 		}
-		if ts, err := h.d.Ledger().Totals(); err != nil || len(ts) != 1 || ts[0].Documents != 2 {
-			t.Errorf("totals = %+v (error %v), want one of 2 documents", ts, err)
-		}
+		ts, err := h.d.Ledger().Totals()
+		kit.Check(t, err == nil && len(ts) == 1 && ts[0].Documents == 2, "totals = %+v (error %v), want one of 2 documents", ts, err)
 	})
 }
 

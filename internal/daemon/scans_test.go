@@ -161,9 +161,8 @@ func (w *pendingWorld) check(when string) {
 		"%s: %d overdue, want at least %d", when, s.NotTaken.Overdue, overdue)
 	for _, d := range s.NotTaken.Drops {
 		for _, i := range d.Items {
-			if since, lies := w.there[i.Name]; lies && i.Since.Sub(since) > slowScan {
-				w.t.Errorf("%s: %q is there since %s by the audit, want %s", when, i.Name, i.Since, since)
-			}
+			since, lies := w.there[i.Name]
+			kit.Check(w.t, !lies || i.Since.Sub(since) <= slowScan, "%s: %q is there since %s by the audit, want %s", when, i.Name, i.Since, since)
 		}
 	}
 }
@@ -211,9 +210,8 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
 		s := h.audit(true)
-		if s.Result.Code != "not-complete" || !strings.HasPrefix(s.Result.Text, "2 things in the drop folders were never taken. ") {
-			t.Errorf("after remind_after: result = %+v, want not-complete for 2 things", s.Result)
-		}
+		kit.Check(t, s.Result.Code == "not-complete" && strings.HasPrefix(s.Result.Text, "2 things in the drop folders were never taken. "),
+			"after remind_after: result = %+v, want not-complete for 2 things", s.Result)
 		if n := s.Needs; len(n) != 1 || n[0].What != "not-taken" || n[0].Count != 2 || len(n[0].Names) != 2 {
 			t.Errorf("needs = %+v, want one of 2 things not taken, with their names", n)
 		}
@@ -225,9 +223,8 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 		h.must(<-h.ended)
 		time.Sleep(24 * time.Hour)
 		s = h.audit(false)
-		if s.Result.Code != "not-complete" || s.NotTaken.Overdue != 2 || s.NotTaken.Drops[0].Looked.Before(began.Add(-2*time.Minute)) {
-			t.Errorf("without a daemon: result = %+v, not taken = %+v, want not-complete, 2 overdue, as of the last scan", s.Result, s.NotTaken)
-		}
+		kit.Check(t, s.Result.Code == "not-complete" && s.NotTaken.Overdue == 2 && !s.NotTaken.Drops[0].Looked.Before(began.Add(-2*time.Minute)),
+			"without a daemon: result = %+v, not taken = %+v, want not-complete, 2 overdue, as of the last scan", s.Result, s.NotTaken)
 		h.must(os.Remove(filepath.Join(h.path, "scan7.pdf")))
 		h.must(os.Remove(filepath.Join(h.path, "Meier 12")))
 		h.must(h.d.Close())
@@ -236,9 +233,8 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 		h.stop()
 		h.must(<-h.ended)
 		s = h.audit(false)
-		if s.Result.Code != "complete-as-dropped" || !strings.HasPrefix(s.Result.Title, "COMPLETE AS DROPPED, AS OF ") {
-			t.Errorf("once they are removed: result = %+v, want complete-as-dropped, as of a time", s.Result)
-		}
+		kit.Check(t, s.Result.Code == "complete-as-dropped" && strings.HasPrefix(s.Result.Title, "COMPLETE AS DROPPED, AS OF "),
+			"once they are removed: result = %+v, want complete-as-dropped, as of a time", s.Result)
 		h.must(h.d.Close())
 		h.again()
 	})
@@ -294,9 +290,8 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 		_, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 1000})
 		h.must(err)
 		s := h.audit(true)
-		if len(s.Compared) != 1 || s.Compared[0].Vault != "V" || s.Compared[0].Outcome != ledger.CompareSame || !s.Check.Agrees {
-			t.Errorf("compared = %+v, check = %+v, want vault V with the same documents, and agreement", s.Compared, s.Check)
-		}
+		kit.Check(t, len(s.Compared) == 1 && s.Compared[0].Vault == "V" && s.Compared[0].Outcome == ledger.CompareSame && s.Check.Agrees,
+			"compared = %+v, check = %+v, want vault V with the same documents, and agreement", s.Compared, s.Check)
 	})
 }
 
@@ -315,9 +310,8 @@ func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		s := h.audit(true)
-		if s.NotTaken.Count != 500 || s.NotTaken.Overdue != 500 {
-			t.Errorf("the audit says %q, %d overdue of %d, want 500 of 500", s.Result.Title, s.NotTaken.Overdue, s.NotTaken.Count)
-		}
+		kit.Check(t, s.NotTaken.Count == 500 && s.NotTaken.Overdue == 500,
+			"the audit says %q, %d overdue of %d, want 500 of 500", s.Result.Title, s.NotTaken.Overdue, s.NotTaken.Count)
 	})
 }
 

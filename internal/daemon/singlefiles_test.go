@@ -127,9 +127,8 @@ func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
 			t.Errorf("entry = %+v after %d deliveries, want one of the PDF route in _delivered/2000-01 after 1", e, s.delivered())
 		}
 		for name, words := range map[string]string{"scan7.pdf": "seven", "_DELIVERED.txt": "ap@in.example", "_DELIVERED.json": e.Package.SHA256.String()} {
-			if text, err := os.ReadFile(filepath.Join(h.path, e.Dest, name)); err != nil || !strings.Contains(string(text), words) {
-				t.Errorf("%s = %q (error %v), want it to hold %q", name, text, err, words)
-			}
+			text, err := os.ReadFile(filepath.Join(h.path, e.Dest, name))
+			kit.Check(t, err == nil && strings.Contains(string(text), words), "%s = %q (error %v), want it to hold %q", name, text, err, words)
 		}
 		kit.Len(t, "left in the spool", kit.Value(os.ReadDir(filepath.Join(h.cfg.StateDir, "spool")))(t), 0)
 		kit.Holds(t, "status file", h.status(), "is a folder; this drop takes single PDFs")

@@ -44,9 +44,8 @@ func (h *testDaemon) onTime(whole time.Time) {
 	h.t.Helper()
 	_, all := h.entries()
 	for _, e := range all {
-		if late := e.SeenAt.Sub(whole); late > 2*time.Minute+30*time.Second+10*time.Second {
-			h.t.Errorf("%s was taken %v after it was whole, want at most 2m40s", e.Folder, late)
-		}
+		late := e.SeenAt.Sub(whole)
+		kit.Check(h.t, late <= 2*time.Minute+30*time.Second+10*time.Second, "%s was taken %v after it was whole, want at most 2m40s", e.Folder, late)
 	}
 }
 

@@ -92,9 +92,8 @@ func TestRetry_I15_NotInSafeMode(t *testing.T) {
 		_, all := h.entries()
 		head := h.d.Ledger().Head()
 		_, err := h.d.Actions().Retry(h.t.Context(), all[0], operator.Person{})
-		if !errors.Is(err, operator.ErrNothingTaken) || !strings.Contains(err.Error(), "run vaultd reconcile first") {
-			t.Errorf("error of the daemon = %v, want %v, with the way out", err, operator.ErrNothingTaken)
-		}
+		kit.Check(t, errors.Is(err, operator.ErrNothingTaken) && strings.Contains(err.Error(), "run vaultd reconcile first"),
+			"error of the daemon = %v, want %v, with the way out", err, operator.ErrNothingTaken)
 		kit.Want(t, "end of the journal", h.d.Ledger().Head(), head)
 		h.reconcile()
 		_, err = h.d.Actions().Retry(h.t.Context(), all[0], operator.Person{})
@@ -140,9 +139,8 @@ func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 				kit.Need(t, !is, "the damage was found before, want it found by the check: the test shows nothing")
 				h.d.CheckNow()
 				time.Sleep(time.Minute)
-				if safe, _ := h.d.Ledger().SafeMode(); safe.Mark != ledger.MarkDamaged || h.d.State().HeldReason == "" {
-					t.Errorf("safe mode a minute later = %+v, want it for the damage", safe)
-				}
+				safe, _ := h.d.Ledger().SafeMode()
+				kit.Check(t, safe.Mark == ledger.MarkDamaged && h.d.State().HeldReason != "", "safe mode a minute later = %+v, want it for the damage", safe)
 			})
 		})
 	}
@@ -178,9 +176,8 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		h.must(os.Remove(filepath.Join(place, "Otto 19", "_RECEIPT.json")))
 		h.again()
 		time.Sleep(10 * time.Second)
-		if e, ok, err := h.d.Ledger().Entry(key); err != nil || !ok || !e.NeedsReconcile {
-			t.Errorf("adopted entry = %+v (known %t, error %v), want it to need the comparison", e, ok, err)
-		}
+		e, ok, err := h.d.Ledger().Entry(key)
+		kit.Check(t, err == nil && ok && e.NeedsReconcile, "adopted entry = %+v (known %t, error %v), want it to need the comparison", e, ok, err)
 		time.Sleep(48 * time.Hour)
 		h.onceEach("19")
 	})
@@ -208,9 +205,8 @@ func TestTake_I15_HeldIsNoFault(t *testing.T) {
 		h.log.Reset()
 		time.Sleep(3 * time.Hour)
 		waiting := h.d.State().Drops[0].Watch.NotTaken
-		if len(waiting) != 1 || waiting[0].Reason != watch.Held || !strings.Contains(waiting[0].Items[0].Detail, "safe mode") {
-			t.Errorf("not taken = %+v, want one, held because of safe mode", waiting)
-		}
+		kit.Check(t, len(waiting) == 1 && waiting[0].Reason == watch.Held && strings.Contains(waiting[0].Items[0].Detail, "safe mode"),
+			"not taken = %+v, want one, held because of safe mode", waiting)
 		kit.Holds(t, "status file", h.status(), "WAITING FOR IT'S CHECK WITH THE ARCHIVE (1)")
 		kit.Lacks(t, "status file", h.status(), "PLEASE FIX")
 		kit.Lacks(t, "log", h.log.String(), "level=ERROR")

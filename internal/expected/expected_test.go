@@ -41,10 +41,8 @@ const german = "Beleg-Nr.;Belegdatum;Lieferant;Betrag;Währung\r\nRE 4711;31.10.
 // A list reads the same in each encoding, with each separator, in German and English notation, and as a workbook.
 func TestRead_EncodingsSeparatorsAndNotations(t *testing.T) {
 	english := "Title of the export\n\nInvoice No,Date,Vendor,Gross,Currency\n\"RE 4711\",10/31/2026,Müller & Söhne,\"1,234.56\",EUR\nGS-7,10/30/2026,\"Otto KG\",(75.10),EUR\n,,Total,\"1,159.46\",\n"
-	windows, err := charmap.Windows1252.NewEncoder().String(german)
-	kit.Must(t, err)
-	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(strings.ReplaceAll(german, ";", "\t"))
-	kit.Must(t, err)
+	windows := kit.Value(charmap.Windows1252.NewEncoder().String(german))(t)
+	utf16 := kit.Value(unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(strings.ReplaceAll(german, ";", "\t")))(t)
 	for name, row := range map[string]struct {
 		data  string
 		shift int // rows above
@@ -117,9 +115,8 @@ func TestRead_NeverGuesses(t *testing.T) {
 		})
 	}
 	l := read(t, []byte("number;amount\n1;1.234\n2;5\n"), Options{Decimal: ','})
-	if got := rowsOf(l); got[0].Amount != "1234" || got[1].Amount != "5" {
-		t.Errorf(`%+v, want got[0].Amount = "1234", got[1].Amount = "5"`, got)
-	}
+	got := rowsOf(l)
+	kit.Check(t, got[0].Amount == "1234" && got[1].Amount == "5", `%+v, want got[0].Amount = "1234", got[1].Amount = "5"`, got)
 }
 
 // A list without a known column is told with its columns, the nearest names and how to map.
@@ -141,9 +138,8 @@ func TestRead_UnknownColumns(t *testing.T) {
 		t.Errorf("%v, want ok, err with `no column \"Sume EUR\"`, wrong.Nearest[0] = \"Summe EUR\"", err)
 	}
 	for _, bad := range []string{"nummer=x", "number"} {
-		if _, err := ParseColumns(bad); err == nil || !strings.Contains(err.Error(), "FIELD=NAME") {
-			t.Errorf(`%q: %v, want an error, err with "FIELD=NAME"`, bad, err)
-		}
+		_, err := ParseColumns(bad)
+		kit.Check(t, err != nil && strings.Contains(err.Error(), "FIELD=NAME"), `%q: %v, want an error, err with "FIELD=NAME"`, bad, err)
 	}
 }
 

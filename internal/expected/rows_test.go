@@ -55,9 +55,8 @@ func TestRows_I21_AreBounded(t *testing.T) {
 				runtime.ReadMemStats(&after)
 				kit.Check(t, strings.Contains(err.Error(), row.want) && source.n <= longestRecord+2*longestRead,
 					"%d bytes read, %v; want at most %d, %q", source.n, err, longestRecord+2*longestRead, row.want)
-				if most := uint64(128 << 20); after.TotalAlloc-before.TotalAlloc > most {
-					t.Errorf("%d MiB were allocated, want at most %d", (after.TotalAlloc-before.TotalAlloc)>>20, most>>20)
-				}
+				most := uint64(128 << 20)
+				kit.Check(t, after.TotalAlloc-before.TotalAlloc <= most, "%d MiB were allocated, want at most %d", (after.TotalAlloc-before.TotalAlloc)>>20, most>>20)
 			})
 		}
 	}
@@ -100,9 +99,8 @@ func TestParse_I31_ReadsExactly(t *testing.T) {
 		kit.Check(t, errors.Is(err, ErrTwoWays), "amount %q: %q, %v, want ErrTwoWays", text, got, err)
 	}
 	for text, want := range map[string]string{"1e2": "100", "-1.50": "-1.50", "12E-1": "1.2"} {
-		if got, err := ParseNumber(text); err != nil || string(got) != want && string(got) != strings.TrimSuffix(want, "0") {
-			t.Errorf("number %q: %q, %v, want %q", text, got, err, want)
-		}
+		got, err := ParseNumber(text)
+		kit.Check(t, err == nil && (string(got) == want || string(got) == strings.TrimSuffix(want, "0")), "number %q: %q, %v, want %q", text, got, err, want)
 	}
 	for _, text := range []string{"1,5", "1e999999999", "0x10", "1/3", "true", "", strings.Repeat("9", 61)} {
 		kit.Fails(t, fmt.Sprintf("number %q is read", text), kit.Err(ParseNumber(text)))

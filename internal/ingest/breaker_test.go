@@ -192,9 +192,8 @@ func TestStore_I24_AskedWaitHoldsForTheWholeRoute(t *testing.T) {
 		mu.Unlock()
 		kit.Check(t, early <= 4,
 			"%d uploads although the store asked to be left alone, want at most the 4 under way", early)
-		if p := r.onlyPause(); p.Target != ingest.UploadTarget("V") || p.Asked.IsZero() {
-			t.Errorf("pause = %+v, want the store of vault V, with the time it asked for", p)
-		}
+		p := r.onlyPause()
+		kit.Check(t, p.Target == ingest.UploadTarget("V") && !p.Asked.IsZero(), "pause = %+v, want the store of vault V, with the time it asked for", p)
 		r.pass(time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 40})
 	})

@@ -147,9 +147,8 @@ func TestSeal_HoldsWhatIsUnusual(t *testing.T) {
 					t.Fatalf("the second is held: %t, attention = %v, want true, %v", e.Hold, e.Attention(), ledger.AwaitingDecision)
 				}
 				notes, err := r.ledger.Notes(es[1].Key)
-				if why := notes[es[1].Rev].Text; err != nil || !strings.HasPrefix(why, row.reason) {
-					t.Errorf("reason = %q (error %v), want it to begin with %q", why, err, row.reason)
-				}
+				why := notes[es[1].Rev].Text
+				kit.Check(t, err == nil && strings.HasPrefix(why, row.reason), "reason = %q (error %v), want it to begin with %q", why, err, row.reason)
 				r.apply(ledger.Change{Key: es[1].Key, Rev: es[1].Rev, Events: []ledger.Event{ledger.Unheld{}}})
 				r.Wake()
 				r.pass(2 * time.Hour)

@@ -131,9 +131,8 @@ func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 		r.pass(6 * time.Hour)
 		now, all := p.s.counts()
 		posts, granted = now-posts, all-granted
-		if posts > 6*30 || granted > 200+6*60 {
-			t.Errorf("%d calls and %d registrations in six hours of which none can be used, want at most %d and %d", posts, granted, 6*30, 200+6*60)
-		}
+		kit.Check(t, posts <= 6*30 && granted <= 200+6*60,
+			"%d calls and %d registrations in six hours of which none can be used, want at most %d and %d", posts, granted, 6*30, 200+6*60)
 		// Thirty an hour are tried, and eight at most were under way when the first was refused.
 		n := p.refused()
 		kit.Check(t, n <= 6*30+8, "%d uploads refused in six hours, want at most %d", n, 6*30+8)

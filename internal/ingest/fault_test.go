@@ -66,9 +66,8 @@ func TestRegister_I9_TicketsAgainstPolicy(t *testing.T) {
 		r := run(t, s)
 		r.drop("V", 20)
 		r.pass(24 * time.Hour)
-		if _, granted := s.counts(); granted > 20+24*60 {
-			t.Errorf("%d registrations in a day of which none can be used, want at most %d", granted, 20+24*60)
-		}
+		_, granted := s.counts()
+		kit.Check(t, granted <= 20+24*60, "%d registrations in a day of which none can be used, want at most %d", granted, 20+24*60)
 		kit.Want(t, "paused targets", r.paused(), []string{"vault V"})
 	})
 }
@@ -165,9 +164,8 @@ func TestStore_I9_AwayForHours(t *testing.T) {
 		_, before := s.counts()
 		r.dropNamed("V", "late", 150)
 		r.pass(6 * time.Hour)
-		if _, granted := s.counts(); granted-before > 150+6*60 {
-			t.Errorf("%d registrations in six hours without a store, want at most %d", granted-before, 150+6*60)
-		}
+		_, granted := s.counts()
+		kit.Check(t, granted-before <= 150+6*60, "%d registrations in six hours without a store, want at most %d", granted-before, 150+6*60)
 		away.Store(false)
 		r.pass(2 * time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Archived: 210})

@@ -118,9 +118,8 @@ func TestPDF_I2_UnansweredUploadWaitsForADecision(t *testing.T) {
 		r.Wake()
 		r.pass(time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Delivered: 1})
-		if e := r.entries()[0]; !e.PossibleDouble || e.Source != ledger.Kept {
-			t.Errorf("possible double = %t, source = %v, want true, %v", e.PossibleDouble, e.Source, ledger.Kept)
-		}
+		e = r.entries()[0]
+		kit.Check(t, e.PossibleDouble && e.Source == ledger.Kept, "possible double = %t, source = %v, want true, %v", e.PossibleDouble, e.Source, ledger.Kept)
 	})
 }
 

@@ -55,9 +55,8 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 					kit.Want(t, "states", r.states(), want)
 					kit.Want(t, "uploads of the second", h.sent["second"], 0)
 					es := r.entries()
-					if c := es[len(es)-1].Cause; c.Code != cause || strings.Contains(c.Text, "store.example") {
-						t.Errorf("cause of the second = %+v, want %s, without the address", c, cause)
-					}
+					c := es[len(es)-1].Cause
+					kit.Check(t, c.Code == cause && !strings.Contains(c.Text, "store.example"), "cause of the second = %+v, want %s, without the address", c, cause)
 					kit.Want(t, "paused targets after one mix-up", r.paused(), nil)
 
 					r.shareNext(first, what)

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"errors"
 	"testing"
 
 	"vaultd/internal/archive"
@@ -12,8 +11,7 @@ import (
 func applied(t *testing.T, e Entry, evs ...Event) Entry {
 	t.Helper()
 	for _, ev := range evs {
-		next, err := Transition(e, ev, at(0))
-		kit.Must(t, err)
+		next := kit.Value(Transition(e, ev, at(0)))(t)
 		e = next
 	}
 	return e
@@ -64,9 +62,7 @@ func TestNotificationSeen_I13_AnyOrder(t *testing.T) {
 			if e.State != r.state || e.Contradicted != r.contradicted || e.NeedsPerson() != r.person || e.Attention() != r.attention {
 				t.Errorf("%s, contradicted %v, needs a person %v, %v", e.State, e.Contradicted, e.NeedsPerson(), e.Attention())
 			}
-			if e.State == Delivered && e.Means != "MailDelivery" {
-				t.Errorf("means %q", e.Means)
-			}
+			kit.Check(t, e.State != Delivered || e.Means == "MailDelivery", "means %q", e.Means)
 		})
 	}
 }
@@ -74,46 +70,39 @@ func TestNotificationSeen_I13_AnyOrder(t *testing.T) {
 // I2, I10: after an unknown outcome the same bytes go under the same number. "It is known" is a success only then.
 func TestDocumentTaken_I2_KnownOnlyAfterAnUnansweredTry(t *testing.T) {
 	e := applied(t, networkEntry(), body)
-	if _, err := Transition(e, DocumentTaken{WasKnown: true}, at(0)); !errors.Is(err, ErrIllegal) {
-		t.Errorf("known after the first try: %v", err)
-	}
+	kit.Fails(t, "known after the first try", kit.Err(Transition(e, DocumentTaken{WasKnown: true}, at(0))), ErrIllegal)
 	e = applied(t, e, UploadUnanswered{}, body)
-	if _, err := Transition(e, DocumentIntended{archive.Digest{8}}, at(0)); !errors.Is(err, ErrIllegal) {
-		t.Errorf("other bytes under the number: %v", err)
-	}
+	kit.Fails(t, "other bytes under the number",
+		kit.Err(Transition(e, DocumentIntended{archive.Digest{8}}, at(0))), ErrIllegal)
 	if e = applied(t, e, DocumentTaken{WasKnown: true}); e.State != Uploaded || e.PossibleDouble || len(e.Registrations) != 1 {
 		t.Errorf("entry = %+v, want it %s under one number, and no double", e, Uploaded)
 	}
 	e = applied(t, networkEntry(), body, UploadNotSent{}, body)
-	if _, err := Transition(e, DocumentTaken{WasKnown: true}, at(0)); !errors.Is(err, ErrIllegal) {
-		t.Errorf("known after a try that certainly never left: %v", err)
-	}
+	kit.Fails(t, "known after a try that certainly never left",
+		kit.Err(Transition(e, DocumentTaken{WasKnown: true}, at(0))), ErrIllegal)
 }
 
 // I9: files that the network may have and no document names are counted.
 func TestFiles_I9_UnknownOnesAreCounted(t *testing.T) {
 	e := applied(t, networkEntry(), FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{ID: "a"}, FileIntended{}, FileNotTaken{}, FileIntended{}, FileStored{ID: "b"}, body)
-	if e.FilePosts != 4 || e.FileAnswers != 3 || len(e.StoredFiles) != 2 {
-		t.Errorf("%d POSTs, %d answers, %q", e.FilePosts, e.FileAnswers, e.StoredFiles)
-	}
+	kit.Check(t, e.FilePosts == 4 && e.FileAnswers == 3 && len(e.StoredFiles) == 2,
+		"%d POSTs, %d answers, %q", e.FilePosts, e.FileAnswers, e.StoredFiles)
 }
 
 // I2: a document in doubt that a person releases goes under the same number, so the network refuses it where it has it. Only where the number
 // is somebody else's the next generation is taken, and that is flagged.
 func TestReleased_I2_SameNumberAgain(t *testing.T) {
 	e := applied(t, networkEntry(), body, ReconcileRequired{}, Reconciled{})
-	if e.State != Quarantined || e.Cause.Code != CauseDeliveryUnknown {
-		t.Fatalf("%s because of %+v, want %s because of %s", e.State, e.Cause, Quarantined, CauseDeliveryUnknown)
-	}
+	kit.Need(t, e.State == Quarantined && e.Cause.Code == CauseDeliveryUnknown,
+		"%s because of %+v, want %s because of %s", e.State, e.Cause, Quarantined, CauseDeliveryUnknown)
 	number := e.NetworkNumber()
 	e = applied(t, e, Released{byPerson})
 	if e.State != Packaged || e.NetworkNumber() != number {
 		t.Errorf("%s under %s, was %s", e.State, e.NetworkNumber(), number)
 	}
 	e = applied(t, e, body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson})
-	if e.NetworkNumber() == number || !e.PossibleDouble || e.sentAs() != nil {
-		t.Errorf("entry = %+v, want another number than %s, and a possible double", e, number)
-	}
+	kit.Check(t, e.NetworkNumber() != number && e.PossibleDouble && e.sentAs() == nil,
+		"entry = %+v, want another number than %s, and a possible double", e, number)
 	if e = applied(t, e, DocumentIntended{archive.Digest{9}}, DocumentTaken{}); e.State != Uploaded || len(e.Registrations) != 2 {
 		t.Errorf("entry = %+v, want it %s under a second number", e, Uploaded)
 	}
@@ -134,9 +123,7 @@ func TestCompareIdentity_DroppedAgain(t *testing.T) {
 func TestReleased_I12_NumberTaken(t *testing.T) {
 	e := applied(t, networkEntry(), body)
 	first := e.NetworkNumber()
-	if !e.IsOwnNumber(first) {
-		t.Errorf("%s is its own number: false, want true", first)
-	}
+	kit.Check(t, e.IsOwnNumber(first), "%s is its own number: false, want true", first)
 	if e = applied(t, e, SentToQuarantine{Cause{Code: CauseNumberTaken}}); e.IsOwnNumber(first) {
 		t.Errorf("%s is its own number after it was taken: true, want false", first)
 	}
@@ -161,33 +148,27 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 				t.Fatalf("%s, may be sent %v", e.State, e.MayBeSentByLostPart())
 			}
 			e = applied(t, e, RegistrationFound{Remote: e.NetworkNumber(), ID: e.ID}, Reconciled{})
-			if e.State != Quarantined || e.MayBeSentByLostPart() || e.WasDocumentSent() || e.PossibleDouble {
-				t.Fatalf("entry = %+v, want it %s and certainly not sent", e, Quarantined)
-			}
-			if told := applied(t, e, told("TechnicalAccept", "Delivered")); told.State != Delivered {
-				t.Errorf("the network calls it delivered: %s", told.State)
-			}
-			if refused := applied(t, e, Released{byPerson}, FileIntended{}, FileRefused{}); refused.State != Quarantined {
-				t.Errorf("a file is refused, though the lost part may have sent the document: %s", refused.State)
-			}
+			kit.Need(t, e.State == Quarantined && !e.MayBeSentByLostPart() && !e.WasDocumentSent() && !e.PossibleDouble,
+				"entry = %+v, want it %s and certainly not sent", e, Quarantined)
+			kit.Want(t, "the network calls it delivered",
+				applied(t, e, told("TechnicalAccept", "Delivered")).State, Delivered)
+			kit.Want(t, "a file is refused, though the lost part may have sent the document",
+				applied(t, e, Released{byPerson}, FileIntended{}, FileRefused{}).State, Quarantined)
 			e = applied(t, e, Released{byPerson}, FileIntended{}, FileStored{ID: "new"}, body)
-			if len(e.Registrations) != 1 || !e.HasEarlierUnanswered() || e.PossibleDouble {
-				t.Errorf("entry = %+v, want one number, an earlier unanswered POST and no double", e)
-			}
+			kit.Check(t, len(e.Registrations) == 1 && e.HasEarlierUnanswered() && !e.PossibleDouble,
+				"entry = %+v, want one number, an earlier unanswered POST and no double", e)
 			if known := applied(t, e, DocumentTaken{WasKnown: true}); known.State != Uploaded || !known.Body.IsZero() || !known.Registrations[0].Sent.IsZero() {
 				t.Errorf("known to the network: %s, and the bytes are recorded as those that were not sent", known.State)
 			}
 			if now := applied(t, e, DocumentTaken{}); now.State != Uploaded || now.Body != body.Body || now.Registrations[0].Sent != body.Body || now.Registrations[0].FromLostPart {
 				t.Errorf("taken now: %+v", now)
 			}
-			if refused := applied(t, e, DocumentRefused{}); refused.State != Quarantined {
-				t.Errorf("refused, though the lost part may have sent it: %s", refused.State)
-			}
+			kit.Want(t, "refused, though the lost part may have sent it",
+				applied(t, e, DocumentRefused{}).State, Quarantined)
 		})
 	}
-	if e := applied(t, networkEntry(), body, ReconcileRequired{}); e.MayBeSentByLostPart() {
-		t.Error("a listed number may be sent by the lost part: true, want false")
-	}
+	e := applied(t, networkEntry(), body, ReconcileRequired{})
+	kit.Check(t, !e.MayBeSentByLostPart(), "a listed number may be sent by the lost part: true, want false")
 }
 
 // I9: the files that the network may have and no document uses are never counted too few: also those that were stored for a document which it
@@ -219,18 +200,13 @@ func TestCopy_I1_BelongsToANumber(t *testing.T) {
 	byNetwork(&e)
 	e.Registrations, e.Body = nil, archive.Digest{}
 	e = applied(t, e, body, CopyWanted{}, DocumentTaken{}, CopyPut{})
-	if e.Copy != CopyIsMade {
-		t.Fatalf("copy state = %d, want %d", e.Copy, CopyIsMade)
-	}
+	kit.Need(t, e.Copy == CopyIsMade, "copy state = %d, want %d", e.Copy, CopyIsMade)
 	e.State, e.Cause.Code = Quarantined, CauseNumberTaken
 	e = applied(t, e, Released{byPerson})
-	if e.Copy != NoCopy || e.Generation != 1 {
-		t.Errorf("generation %d has the copy state %d", e.Generation, e.Copy)
-	}
+	kit.Check(t, e.Copy == NoCopy && e.Generation == 1, "generation %d has the copy state %d", e.Generation, e.Copy)
 	if e = applied(t, e, DocumentIntended{archive.Digest{9}}, CopyWanted{}, DocumentTaken{}); e.Copy != CopyIsWanted || !e.MayBeCopied() {
 		t.Errorf("copy state = %d, may be copied %v, want %d and true", e.Copy, e.MayBeCopied(), CopyIsWanted)
 	}
-	if step, _, due := Due(e); !due || step != Place {
-		t.Errorf("%v is due: %t", step, due)
-	}
+	step, _, due := Due(e)
+	kit.Check(t, due && step == Place, "%v is due: %t", step, due)
 }

@@ -158,9 +158,8 @@ func TestPruneRegistrations_I21_ListsOnlyWhatMatters(t *testing.T) {
 				e.Current().Fate = Lapsed
 			}
 			all, _ := Transition(before, WindowClosed{}, at(0))
-			if spare > maxListed || uint64(n+1) != uint64(len(e.Registrations))+e.Pruned.Total() || all.Pruned != before.Pruned {
-				t.Fatalf("%d spent ones are listed, %d and %d folded after %d", spare, len(e.Registrations), e.Pruned, n+1)
-			}
+			kit.Need(t, spare <= maxListed && uint64(n+1) == uint64(len(e.Registrations))+e.Pruned.Total() && all.Pruned == before.Pruned,
+				"%d spent ones are listed, %d and %d folded after %d", spare, len(e.Registrations), e.Pruned, n+1)
 			whole := e
 			whole.Registrations = append(slices.Clone(e.Registrations), Registration{Ticket: bare("next")})
 			thin := whole
@@ -216,9 +215,8 @@ func TestLine_FirstLineAndFieldOrder(t *testing.T) {
 	want = `{"n":2,"at":"2026-11-20T12:00:00.000Z","event":"released","key":"04000000000000000000000000","rev":9,"state":"unclear","source":"claimed",` +
 		`"clientUUID":"01000000-0000-0000-0000-000000000000","cause":"c","flags":"double","uid":7,"reason":"0900000000000000000000000000000000000000000000000000000000000000"}`
 	kit.Want(t, "line", string(NewLine(2, e, Released{byPerson}, at(0)).Encode()), want)
-	if got := (Head{}).Next([]byte("a")).Next([]byte("b")); got.N != 2 || got.Hash != archive.Sum(append(sum(append(make([]byte, 32), 'a')), 'b')) {
-		t.Errorf("chain of a and b ends as %v", got)
-	}
+	got := (Head{}).Next([]byte("a")).Next([]byte("b"))
+	kit.Check(t, got.N == 2 && got.Hash == archive.Sum(append(sum(append(make([]byte, 32), 'a')), 'b')), "chain of a and b ends as %v", got)
 }
 
 func sum(b []byte) []byte {
@@ -264,8 +262,7 @@ func TestLine_I7_HoldsNoNameNoAddressNoReason(t *testing.T) {
 		for s := Discovered; s <= Quarantined; s++ {
 			e := usual(s)
 			canary(reflect.ValueOf(&e).Elem())
-			line := NewLine(2, e, told.Interface().(Event), at(0)).Encode()
-			kit.Lacks(t, "the text", strings.ToLower(string(line)), "canary")
+			kit.Lacks(t, "the text", strings.ToLower(string(NewLine(2, e, told.Interface().(Event), at(0)).Encode())), "canary")
 		}
 	}
 }

@@ -2,11 +2,15 @@ package ledger
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/test/kit"
 )
 
@@ -43,14 +47,12 @@ func TestReconcileRequired_I2_WhatWasNeverPackedIsIdentified(t *testing.T) {
 				t.Fatalf("%s, cause %s, unidentified %v", e.State, e.Cause.Code, e.IsUnidentified())
 			}
 			e = applied(t, e, sealed, Reconciled{})
-			if _, _, due := Due(e); e.State != Quarantined || e.ID != sealed.ID || e.Package != sealed.Package || due {
-				t.Fatalf("%s as %s, something is due: %v", e.State, e.ID, due)
-			}
+			_, _, due := Due(e)
+			kit.Need(t, e.State == Quarantined && e.ID == sealed.ID && e.Package == sealed.Package && !due, "%s as %s, something is due: %v", e.State, e.ID, due)
 			closed := applied(t, e, Closed{byPerson})
 			kit.Check(t, closed.InDoubt && closed.ID == sealed.ID, "closed: in doubt %v, as %s", closed.InDoubt, closed.ID)
-			if again := applied(t, e, Released{byPerson}); again.State != Packaged || !again.PossibleDouble {
-				t.Errorf("released: %s, flagged %v", again.State, again.PossibleDouble)
-			}
+			again := applied(t, e, Released{byPerson})
+			kit.Check(t, again.State == Packaged && again.PossibleDouble, "released: %s, flagged %v", again.State, again.PossibleDouble)
 		})
 	}
 }
@@ -132,4 +134,154 @@ func BenchmarkLine(b *testing.B) {
 			_, _ = json.Marshal(l)
 		}
 	})
+}
+
+// Each number that the service archived is one transaction, at the service's own time and whatever state the entry is in.
+func TestTransactions_EachSuccessIsOne(t *testing.T) {
+	first, second := epoch.Add(time.Hour), epoch.AddDate(1, 0, 0)
+	says := func(r archive.RemoteID, at time.Time) StatusSeen {
+		return StatusSeen{Receipt: archive.Receipt{Remote: r, Status: archive.Successful, Updated: at, Record: []byte("{}")}, Grace: grace}
+	}
+	start := usual(Uploaded)
+	orphan(Lapsed)(&start)
+	start.Package.Size = 1000
+	current := start.Current().Ticket.Remote
+	refused := usual(Rejected)
+	orphan(Lapsed)(&refused)
+	for name, row := range map[string]struct {
+		e    Entry
+		says []StatusSeen
+		want []Transaction
+	}{
+		"None":           {start, nil, nil},
+		"One":            {start, []StatusSeen{says(current, first)}, []Transaction{{current, first, 1000}}},
+		"TheSameAgain":   {start, []StatusSeen{says(current, first), says(current, second)}, []Transaction{{current, first, 1000}}},
+		"Two":            {start, []StatusSeen{says(current, first), says("old", second)}, []Transaction{{current, first, 1000}, {"old", second, 1000}}},
+		"TwoAndAgain":    {start, []StatusSeen{says(current, first), says("old", second), says("old", second.AddDate(1, 0, 0)), says(current, second)}, []Transaction{{current, first, 1000}, {"old", second, 1000}}},
+		"TheOlderFirst":  {start, []StatusSeen{says("old", second), says(current, first)}, []Transaction{{current, first, 1000}, {"old", second, 1000}}},
+		"WithoutATime":   {start, []StatusSeen{says(current, first), says("old", time.Time{})}, []Transaction{{current, first, 1000}, {"old", epoch, 1000}}},
+		"OfARejectedOne": {refused, []StatusSeen{says("old", second)}, []Transaction{{"old", second, refused.Package.Size}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := row.e
+			for _, s := range row.says {
+				e = must(t, e, 0, s)
+			}
+			got := e.Transactions()
+			slices.SortFunc(got, func(a, b Transaction) int { return a.At.Compare(b.At) })
+			slices.SortFunc(row.want, func(a, b Transaction) int { return a.At.Compare(b.At) })
+			kit.Want(t, "got", got, row.want)
+		})
+	}
+}
+
+// An entry that was made from the archive's index counts one document, of which nobody knows the size: it has no 0 bytes.
+func TestTransactions_TheSizeOfARecoveredOneIsNotKnown(t *testing.T) {
+	at := time.Date(2026, 12, 31, 23, 30, 0, 0, time.UTC)
+	e, err := Transition(Entry{Key: archive.Key{1}}, Recovered{State: Archived, Source: Gone, Vault: "V", ID: archive.ID{1}, Remote: "R1", SuccessRecord: []byte("x"), ArchivedAt: at}, archive.Instant{Wall: epoch})
+	kit.Must(t, err)
+	all := e.Transactions()
+	kit.Need(t, len(all) == 1 && all[0].Size == 0, "transactions = %v, want one without a size", all)
+	if got, want := all[0].Total("V", time.UTC), (Total{Vault: "V", Year: 2026, Month: 12, Documents: 1, Unsized: 1, Last: at}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	got := all[0].Total("V", time.FixedZone("CET", 3600))
+	kit.Check(t, got.Year == 2027 && got.Month == 1, "an hour to the east: %+v", got)
+}
+
+// I12: a delivery is no transaction of the archive, and nobody pays the archive for it.
+func TestTransactions_I12_ADeliveryIsNone(t *testing.T) {
+	e := usual(Sending)
+	byPDF(&e)
+	e = must(t, e, 0, DeliveryConfirmed{Sent: e.Package.SHA256})
+	all := e.Transactions()
+	kit.Check(t, e.State == Delivered && len(all) == 0, "%s with the transactions %v, want %s and none", e.State, all, Delivered)
+}
+
+// I29: a folder that looks cut off is held before it is packed, and needs a
+// decision. Once an operator lets it go on it is packed as it is then, and the
+// mark stays, whatever is found of it later.
+func TestCutOff_I29_MarkStays(t *testing.T) {
+	at := archive.Instant{Wall: epoch}
+	step := func(e Entry, ev Event) Entry {
+		t.Helper()
+		next := kit.Value(Transition(e, ev, at))(t)
+		return next
+	}
+	e := step(usual(Discovered), Held{By: byPerson, CutOff: Cause{Code: CauseLooksCutOff, Text: "a.pdf looks cut off"}})
+	kit.Want(t, "class", e.Attention(), AwaitingDecision)
+	_, _, due := Due(e)
+	kit.Want(t, "due", due, false)
+	kit.Holds(t, "flags", e.flagWords(), "hold", "cut-off")
+	e = step(e, Unheld{By: byPerson})
+	kit.Want(t, "state", e.CutOff, CutOffTaken)
+	kit.Want(t, "reviewed", e.Reviewed, false)
+	next, _, due := Due(e)
+	kit.Want(t, "due", due, true)
+	kit.Want(t, "step", next, Seal)
+	_, err := Transition(e, Held{By: byPerson, CutOff: Cause{Code: CauseLooksCutOff}}, at)
+	kit.Check(t, err != nil, "held once more for what an operator took, want an error")
+	for _, still := range []bool{true, false} {
+		sealed := step(e, Sealed{ID: archive.ID{1}, Package: archive.Package{Path: "p", Size: 1, SHA256: archive.Digest{1}}, LooksCutOff: still})
+		kit.Want(t, "state once sealed", sealed.CutOff, CutOffTaken)
+		kit.Holds(t, "flags once sealed", sealed.flagWords(), "cut-off")
+	}
+}
+
+// I26: one that is sent all the same is reported until an operator has seen it.
+func TestCutOff_I26_SentAllTheSame(t *testing.T) {
+	for _, state := range []State{Archived, Delivered} {
+		e := usual(state)
+		e.Source, e.Dest = Kept, "_archived/x"
+		e.CutOff = CutOffFound
+		kit.Want(t, "class", e.Attention(), LooksCutOff)
+		next := kit.Value(Transition(e, Closed{By: byPerson}, archive.Instant{Wall: epoch}))(t)
+		kit.Want(t, "class when it is closed", next.Attention(), NoAttention)
+		kit.Want(t, "mark", next.CutOff, CutOffTaken)
+		kit.Want(t, "resolved", next.Resolved, false)
+	}
+}
+
+// A document with the number of another one, or with a date that cannot be, is told of from the moment on in which it is
+// archived, until a person has looked: by letting it go on, or by closing it. Whoever looks settles nothing else.
+func TestNeedsReview_ToldUntilAPersonReviewed(t *testing.T) {
+	at := archive.Instant{Wall: epoch}
+	for name, row := range map[string]struct {
+		change func(*Entry)
+		class  Attention
+		flag   string
+	}{
+		"SameNumber":  {func(e *Entry) { e.SameNumber = archive.Key{7} }, RepeatedNumber, "same-number"},
+		"StrangeDate": {func(e *Entry) { e.StrangeDate = true }, StrangeDate, "strange-date"},
+	} {
+		archived := usual(Archived)
+		archived.Source, archived.Dest = Kept, "_archived/x"
+		row.change(&archived)
+		if archived.Attention() != row.class || archived.flagWords() != row.flag || archived.NeedsPerson() || !archived.IsAtRest() {
+			t.Errorf("%s: archived, class %d, flags %q, needs a person: %t", name, archived.Attention(), archived.flagWords(), archived.NeedsPerson())
+		}
+		looked, err := Transition(archived, Closed{}, at)
+		if err != nil || looked.Attention() != NoAttention || looked.Resolved || !strings.HasSuffix(looked.flagWords(), "checked") {
+			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.flagWords())
+		}
+		_, err = Transition(looked, Closed{}, at)
+		why, ok := errors.AsType[*IllegalError](err)
+		kit.Check(t, ok && why.Reason == AlreadyResolved, "%s: closed twice: %v", name, err)
+		if looked.Contradicted = true; looked.Attention() != ContradictedByService {
+			t.Errorf("%s: a contradiction that came later is not told of: %d", name, looked.Attention())
+		}
+		held := usual(Packaged)
+		row.change(&held)
+		kit.Want(t, name+": on its way", held.Attention(), Waiting)
+		if held.Hold = true; held.Attention() != AwaitingDecision {
+			t.Errorf("%s: held, class %d", name, held.Attention())
+		}
+		on, err := Transition(held, Unheld{}, at)
+		kit.Check(t, err == nil && on.Reviewed && on.Attention() == Waiting,
+			"%s: let go on: %v, checked: %t", name, err, on.Reviewed)
+	}
+	plain := usual(Archived)
+	plain.Hold = true
+	on, err := Transition(plain, Unheld{}, at)
+	kit.Check(t, err == nil && !on.Reviewed, "reviewed = %v (%v), want false: nothing was unusual", on.Reviewed, err)
 }

@@ -104,8 +104,7 @@ func refusalOf(t *testing.T, root *os.Root, r Rules, words ...string) *Refusal {
 	_, err := build(t, root, r)
 	refused, ok := errors.AsType[*Refusal](err)
 	kit.Need(t, ok, "got %v, want a refusal with %q", err, words)
-	said := refused.Text()
-	kit.Holds(t, "the refusal", said, words...)
+	kit.Holds(t, "the refusal", refused.Text(), words...)
 	_, err = ValidateFolder(context.Background(), root, r)
 	kit.Check(t, err != nil && err.Error() == refused.Error(), "Validate says %v, Build %v", err, refused)
 	for _, f := range refused.Faults {

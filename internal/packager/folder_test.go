@@ -124,9 +124,8 @@ func TestFolder_JunkOthersAndNames(t *testing.T) {
 	if got, want := paths(s.Others), []string{"metadata.json", "manifest-sha256.txt", ".DONE"}; !slices.Equal(got, want) {
 		t.Errorf("others %q", got)
 	}
-	if s.Others[0].SHA256 != archive.Sum([]byte(sidecar)) || s.Content != archive.ContentDigest(s.Files) || s.HasChosenID {
-		t.Errorf("digests of %+v", s)
-	}
+	kit.Check(t, s.Others[0].SHA256 == archive.Sum([]byte(sidecar)) && s.Content == archive.ContentDigest(s.Files) && !s.HasChosenID,
+		"digests of %+v", s)
 	kit.Want(t, "identity", s.ID, archive.DeriveID("VAULT-1", s.Content, archive.Sum(s.Metadata)))
 }
 

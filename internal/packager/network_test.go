@@ -264,9 +264,8 @@ func TestNetwork_I17_LargeFiles(t *testing.T) {
 	_, root := drop(t, tree{"document.json": networkDocument, "a.tif": large})
 	s, path, err := sealNetwork(t, root, networkRules, nil)
 	kit.Must(t, err)
-	if _, contents := entriesOf(t, path); contents["a.tif"] != large || s.Files[0].SHA256 != archive.Sum([]byte(large)) {
-		t.Error("the ZIP holds another file")
-	}
+	_, contents := entriesOf(t, path)
+	kit.Check(t, contents["a.tif"] == large && s.Files[0].SHA256 == archive.Sum([]byte(large)), "the ZIP holds another file")
 	_, root = drop(t, tree{"document.json": networkDocument, "a.tif": noise(2, 100<<20)})
 	_, _, err = sealNetwork(t, root, networkRules, nil)
 	if refused, is := errors.AsType[*Refusal](err); !is || !strings.Contains(refused.Text(), "Packed, the folder is more than 100 MB; at most 100 MB are sent. Largest: a.tif, 105 MB") {
@@ -375,9 +374,7 @@ func TestNetwork_I24_EnvironmentIsNoRefusal(t *testing.T) {
 				row.change(&r)
 			}
 			_, _, err := sealNetwork(t, root, r, row.hook)
-			if err == nil || isRefusal(err) || errors.Is(err, ErrChanged) || row.want != nil && !errors.Is(err, row.want) {
-				t.Errorf("got %v", err)
-			}
+			kit.Check(t, err != nil && !isRefusal(err) && !errors.Is(err, ErrChanged) && (row.want == nil || errors.Is(err, row.want)), "got %v", err)
 		})
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -104,9 +104,8 @@ func TestPDF_Refused(t *testing.T) {
 			_, _, err := copyPDF(t, root, pdfRules, nil)
 			refused, ok := errors.AsType[*Refusal](err)
 			kit.Need(t, ok, "got %v, want a refusal", err)
-			if said := strings.TrimSuffix(refused.Text(), "\n"); said != row.text && (strings.HasPrefix(row.text, "NOT") || !strings.Contains(said, row.text)) {
-				t.Errorf("got  %s\nwant %s", said, row.text)
-			}
+			said := strings.TrimSuffix(refused.Text(), "\n")
+			kit.Check(t, said == row.text || !strings.HasPrefix(row.text, "NOT") && strings.Contains(said, row.text), "got  %s\nwant %s", said, row.text)
 			for file := range row.files {
 				if _, err := ValidatePDF(context.Background(), root, file, pdfRules); len(row.files) == 1 && file == filepath.Base(file) && file != "Thumbs.db" && (err == nil || err.Error() != refused.Error()) {
 					t.Errorf("ValidatePDF says %v, BuildPDF %v", err, refused)
@@ -206,9 +205,7 @@ func TestPDF_I24_EnvironmentIsNoRefusal(t *testing.T) {
 				r.Notify = ""
 			}
 			_, _, err := copyPDF(t, root, r, row.hook)
-			if err == nil || isRefusal(err) || errors.Is(err, ErrChanged) || row.want != nil && !errors.Is(err, row.want) {
-				t.Errorf("got %v", err)
-			}
+			kit.Check(t, err != nil && !isRefusal(err) && !errors.Is(err, ErrChanged) && (row.want == nil || errors.Is(err, row.want)), "got %v", err)
 		})
 	}
 	c := &pdfCopy{size: 3, sha256: archive.Sum([]byte("abc"))}
@@ -257,8 +254,7 @@ func TestCheckFileEnd(t *testing.T) {
 		kit.Check(t, errors.Is(err, want) && (want != nil || err == nil), "%s: %v", name, err)
 	}
 	for _, name := range []string{"link.pdf", "gone.pdf"} {
-		if err := CheckFileEnd(root, name); err == nil || errors.Is(err, ErrCutOff) {
-			t.Errorf("%s: %v, want an error, not errors.Is(err, ErrCutOff)", name, err)
-		}
+		err := CheckFileEnd(root, name)
+		kit.Check(t, err != nil && !errors.Is(err, ErrCutOff), "%s: %v, want an error, not errors.Is(err, ErrCutOff)", name, err)
 	}
 }

@@ -240,9 +240,8 @@ func TestRules_Check(t *testing.T) {
 		"additionalParameters": []any{map[string]any{"key": "Kostenstelle", "value": "4711"}}}}
 	f := good.FindFaults()
 	kit.Check(t, f == nil, "good rules have faults: %v", f)
-	if p := mustBuild(t, root, good).Document.Parameters; len(p) != 1 || p[0] != (archive.Parameter{Key: "Kostenstelle", Value: "4711"}) {
-		t.Errorf("parameters by default: %v", p)
-	}
+	p := mustBuild(t, root, good).Document.Parameters
+	kit.Check(t, len(p) == 1 && p[0] == (archive.Parameter{Key: "Kostenstelle", Value: "4711"}), "parameters by default: %v", p)
 }
 
 func TestUnlikelyValuesOfAConfiguration(t *testing.T) {

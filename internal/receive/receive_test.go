@@ -216,9 +216,8 @@ func (h *house) allDone() {
 	h.t.Helper()
 	h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 		for _, a := range all {
-			if a.State != arrival.Acknowledged {
-				h.t.Errorf("%s is %s since attempt %d, due %v: %+v, want %s", a.Item, a.State, a.Attempt, a.NotBefore, a.Cause, arrival.Acknowledged)
-			}
+			kit.Check(h.t, a.State == arrival.Acknowledged,
+				"%s is %s since attempt %d, due %v: %+v, want %s", a.Item, a.State, a.Attempt, a.NotBefore, a.Cause, arrival.Acknowledged)
 		}
 		docs := h.net.ReceivedDocuments()
 		kit.Want(h.t, "arrivals", len(all), len(docs))
@@ -446,15 +445,13 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 			kit.Must(t, os.CopyFS(before, os.DirFS(h.state)))
 			h.fileFault, h.archived = nil, true
 			kit.Must(t, h.live(3*time.Hour))
-			if left, err := os.ReadDir(h.kept); err != nil || len(left) != 0 {
-				t.Fatalf("left in custody: %v (error %v), want nothing: the test shows nothing", left, err)
-			}
+			left, err := os.ReadDir(h.kept)
+			kit.Need(t, err == nil && len(left) == 0, "left in custody: %v (error %v), want nothing: the test shows nothing", left, err)
 			h.state, h.archived = before, isArchived
 			kit.Must(t, h.live(3*time.Hour))
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-				if len(all) != 1 || isArchived != (all[0].State == arrival.Acknowledged) || isArchived == (all[0].Cause.Code == CauseLost) {
-					t.Errorf("arrivals = %+v, want it acknowledged exactly where the archive has it: %t", all, isArchived)
-				}
+				kit.Check(t, len(all) == 1 && isArchived == (all[0].State == arrival.Acknowledged) && isArchived != (all[0].Cause.Code == CauseLost),
+					"arrivals = %+v, want it acknowledged exactly where the archive has it: %t", all, isArchived)
 			})
 		})
 	}
@@ -598,9 +595,8 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 					t.Helper()
 					kit.Must(t, h.live(time.Hour))
 					h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-						if len(all) != 1 || string(all[0].Item) != ours || all[0].State != arrival.Acknowledged {
-							t.Errorf("%s: arrivals = %+v, want only %s, acknowledged", when, all, ours)
-						}
+						kit.Check(t, len(all) == 1 && string(all[0].Item) == ours && all[0].State == arrival.Acknowledged,
+							"%s: arrivals = %+v, want only %s, acknowledged", when, all, ours)
 					})
 				}
 				onlyOurs("while the proof is listed")
@@ -611,9 +607,8 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 				h.trustsType = false
 				onlyOurs("with the other setting")
 				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
-					if isUnfiltered, err := l.IsListUnfiltered(); isUnfiltered || err != nil {
-						t.Errorf("the list counts as unfiltered (error %v), want that dropped with the other setting", err)
-					}
+					isUnfiltered, err := l.IsListUnfiltered()
+					kit.Check(t, !isUnfiltered && err == nil, "the list counts as unfiltered (error %v), want that dropped with the other setting", err)
 				})
 			})
 		})
@@ -649,9 +644,7 @@ func TestNotices_I30_FurtherOnes(t *testing.T) {
 		defer h.net.Close()
 		id := h.publish("Invoice", "R-1", "x")
 		for _, action := range []string{"EligibleForEarlyPayment", "NeverHeardOf"} {
-			if _, err := h.net.PublishNotice(emulator.NetworkNotice{BumID: id, ResponseCode: "BusinessInformation", ActionCode: action}); err != nil {
-				t.Fatal(err)
-			}
+			kit.Value(h.net.PublishNotice(emulator.NetworkNotice{BumID: id, ResponseCode: "BusinessInformation", ActionCode: action}))(t)
 		}
 		kit.Must(t, h.live(time.Hour))
 		h.allDone()

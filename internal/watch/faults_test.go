@@ -37,9 +37,8 @@ func TestWatcher_VanishedReplacedRefused(t *testing.T) {
 			t.Helper()
 			b.pass(2 * time.Minute)
 			s := b.w.Snapshot()
-			if s.Paused == nil || s.Paused.Kind != kind || s.Observed != 1 || time.Since(s.Paused.Since) < time.Minute {
-				t.Errorf("want %s: %+v, paused %v", kind, s, s.Paused)
-			}
+			kit.Check(t, s.Paused != nil && s.Paused.Kind == kind && s.Observed == 1 && time.Since(s.Paused.Since) >= time.Minute,
+				"want %s: %+v, paused %v", kind, s, s.Paused)
 			kit.Want(t, "a paused drop folder is shown as empty", b.waiting(LooseFile).Count, 1)
 		}
 		os.Rename(b.path, aside)
@@ -92,9 +91,8 @@ func TestWatcher_I16_AsksWhoseFolderItIs(t *testing.T) {
 		wrong.Store(true)
 		b.w.RequestRescan()
 		b.pass(time.Second)
-		if p := b.w.Snapshot().Paused; p == nil || p.Kind != Refused {
-			t.Errorf("after a request in a folder of another ledger: paused = %v, want %s", p, Refused)
-		}
+		p := b.w.Snapshot().Paused
+		kit.Check(t, p != nil && p.Kind == Refused, "after a request in a folder of another ledger: paused = %v, want %s", p, Refused)
 		write(t, b.path, "f/metadata.json")
 		b.pass(time.Hour)
 		kit.Want(t, "folders taken while paused", b.count(), 0)
@@ -221,9 +219,8 @@ func TestWatcher_ModeSaysWhy(t *testing.T) {
 		b.run()
 		b.events <- Event{Dead: errors.New("unmounted")}
 		synctest.Wait()
-		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.ModeReason, "unmounted") {
-			t.Errorf(`%+v, want s.Mode = %v, s.ModeReason with "unmounted"`, s, Poll)
-		}
+		s := b.w.Snapshot()
+		kit.Check(t, s.Mode == Poll && strings.Contains(s.ModeReason, "unmounted"), `%+v, want s.Mode = %v, s.ModeReason with "unmounted"`, s, Poll)
 	})
 }
 

@@ -90,9 +90,8 @@ func TestLook_Facts(t *testing.T) {
 		t.Errorf(`%+v, want l.Sidecar = "METADATA.json", l.HasMarker, l.Temporary = "sub/x.PART", l.Junk = 1, l.Files = 7, l.Problem = nil, not l.IsTruncated`, l)
 	}
 	write(t, base, "inner/sub/metadata.json", "inner/~$brief.docx")
-	if l := look(t, base, "inner"); l.Sidecar != "" || l.Temporary != "~$brief.docx" {
-		t.Errorf("sidecar of a sub-folder counted, or lock file missed: %+v", l)
-	}
+	l = look(t, base, "inner")
+	kit.Check(t, l.Sidecar == "" && l.Temporary == "~$brief.docx", "sidecar of a sub-folder counted, or lock file missed: %+v", l)
 }
 
 func TestLook_I21_Bounded(t *testing.T) {

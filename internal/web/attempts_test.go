@@ -112,9 +112,8 @@ func TestAttempts_I21_NothingGrows(t *testing.T) {
 		}
 		storm.Wait()
 		time.Sleep(2 * forgetAttempts)
-		if a.checkInTurn("s", func() bool { return true }) != accessGranted || len(a.waiting)+len(a.sources) != 0 {
-			t.Errorf("kept are %d attempts and %d addresses, want none", len(a.waiting), len(a.sources))
-		}
+		kit.Check(t, a.checkInTurn("s", func() bool { return true }) == accessGranted && len(a.waiting)+len(a.sources) == 0,
+			"kept are %d attempts and %d addresses, want none", len(a.waiting), len(a.sources))
 	})
 }
 
@@ -145,9 +144,8 @@ func TestAttempts_I21_FewAddressesKeepNobodyOut(t *testing.T) {
 			n := a.countFrom("attacker 0")
 			kit.Check(t, n <= maxPerSource, "%d attempts of one address wait, want at most %d", n, maxPerSource)
 			a.mu.Unlock()
-			if took := time.Since(asked); got != accessGranted || took > 3*time.Second {
-				t.Errorf("sign-in %d = %v after %v, want %v within 3 s", i, got, took, accessGranted)
-			}
+			took := time.Since(asked)
+			kit.Check(t, got == accessGranted && took <= 3*time.Second, "sign-in %d = %v after %v, want %v within 3 s", i, got, took, accessGranted)
 		}
 		// A typing mistake of the same address is no reason to keep it out.
 		kit.Want(t, "a wrong password of the desk", a.checkInTurn("desk", wrong), wrongPassword)
@@ -272,9 +270,8 @@ func TestHashPassword_Bounds(t *testing.T) {
 	long := strings.Repeat("xyz12345", 9)
 	hash := kit.Value(HashPassword(long))(t)
 	users := newUserList([]User{{Name: "anna", Hash: hash}})
-	if !users.verifyPassword("anna", long) || users.verifyPassword("anna", long+"y") || users.verifyPassword("anna", long[:71]) {
-		t.Error("72 bytes")
-	}
+	kit.Check(t, users.verifyPassword("anna", long) && !users.verifyPassword("anna", long+"y") && !users.verifyPassword("anna", long[:71]),
+		"72 bytes")
 	for password, says := range map[string]string{
 		long + "y": "73 bytes", strings.Repeat("ü", 37): "74 bytes", "CANARY-shor": "11 characters", "": "0 characters", "CANARY\x00-password": "control character", "CANARY-pass\xffword": "UTF-8",
 		strings.Repeat("x", 12): "characters: 1;", strings.Repeat(" ", 20): "characters: 1;", "aAbBaAbBaAbBaAbB": "characters: 2;", strings.Repeat("1234", 18): "characters: 4;",

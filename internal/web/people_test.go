@@ -267,9 +267,8 @@ func TestSession_I21_Bounded(t *testing.T) {
 			time.Sleep(time.Second)
 			b := newBrowser(h)
 			b.signIn("anna", canary)
-			if !b.isIn() || len(guard.sessions) > maxSessionsPerUser+1 {
-				t.Fatalf("i = %v, len(guard.sessions) = %v, want b.isIn(), len(guard.sessions) <= %v", i, len(guard.sessions), maxSessionsPerUser+1)
-			}
+			kit.Need(t, b.isIn() && len(guard.sessions) <= maxSessionsPerUser+1,
+				"i = %v, len(guard.sessions) = %v, want b.isIn(), len(guard.sessions) <= %v", i, len(guard.sessions), maxSessionsPerUser+1)
 		}
 		kit.Check(t, !first.isIn() && bob.get("/").Code == 200, "the oldest stays, or another user's is gone")
 		time.Sleep(sessionLife)
@@ -657,9 +656,8 @@ func FuzzPages_I7_StrangersReachNothing(f *testing.F) {
 		h := Handler(guard, sample, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached(r, t) }))
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if strings.Contains(w.Body.String(), "vaultd_") || w.Header().Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf(`%q: %d %s, want w.Body.String() without "vaultd_", w.Header().Get("X-Content-Type-Options") = "nosniff"`, raw, w.Code, w.Body)
-		}
+		kit.Check(t, !strings.Contains(w.Body.String(), "vaultd_") && w.Header().Get("X-Content-Type-Options") == "nosniff",
+			`%q: %d %s, want w.Body.String() without "vaultd_", w.Header().Get("X-Content-Type-Options") = "nosniff"`, raw, w.Code, w.Body)
 		to := w.Header().Get("Location")
 		kit.Check(t, w.Code != http.StatusSeeOther || strings.HasPrefix(to, "/login?next=%2F"), "%q leads to %q", raw, to)
 	})

@@ -2,14 +2,26 @@ package web
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
 
@@ -153,4 +165,159 @@ func TestProxy_I7_Socket(t *testing.T) {
 	}
 	_, err := Listen(t.Context(), "0.0.0.0:0", guard.currentAccess())
 	kit.Check(t, err != nil, "a port for others, where the proxy uses the socket and nobody can sign in")
+}
+
+var update = flag.Bool("update", false, "write docs/metrics.md anew")
+
+func sample() Facts {
+	at := time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)
+	f := Facts{
+		At: at, Version: "1.2.0", Go: "go1.26.8", Environment: "test", OldestOpen: at.Add(-9 * time.Hour), LastSuccess: at.Add(-time.Hour),
+		NeedsPerson: map[string]int{"rejected": 2},
+		Pauses:      []Pause{{"vault ACME", "http-403", at.Add(-time.Minute)}},
+		Drops:       []Drop{{"acme-in", true, at.Add(-time.Minute), 210e9}}, NotTaken: []NotTaken{{"acme-in", "no sidecar", 3}},
+		Bills: []Bill{{"", 0.71}}, SpoolUsed: 5, SpoolMax: 20e9, StateFree: 40e9, LedgerSize: 1e6, Lines: 7, Commits: 3, Changes: 4, Syncs: 6, FileSyncs: 8, DirectorySyncs: 9,
+		Reloaded: at, ReloadGood: true,
+	}
+	f.Balance.CountChange(ledger.None, ledger.Archived)
+	f.Balance.CountChange(ledger.None, ledger.Uploaded)
+	return f
+}
+
+func get(t *testing.T, f Facts, path, host string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
+	w := httptest.NewRecorder()
+	Handler(NewAccessGuard(Access{}, silent), func() Facts { return f }, nil).ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// I26: what keeps folders from being archived is loud on /readyz; only a stall is on /livez.
+func TestHealth_I26_PauseAndStallAreLoud(t *testing.T) {
+	good, paused, dead := sample(), sample(), sample()
+	paused.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
+	dead.Dead = []string{"step upload has stood still for 4 min"}
+	for name, row := range map[string]struct {
+		f                  Facts
+		livez, readyz      int
+		reasons, alive, ok int
+	}{
+		"Good":    {good, 200, 200, 0, 1, 1},
+		"Paused":  {paused, 200, 503, 1, 1, 0},
+		"Stalled": {dead, 503, 503, 1, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for path, want := range map[string]int{"/livez": row.livez, "/readyz": row.readyz, "/healthz": row.readyz} {
+				code, body := get(t, row.f, path, "127.0.0.1:8970")
+				var h health
+				err := json.Unmarshal([]byte(body), &h)
+				kit.Check(t, err == nil && code == want && (code == 200) == (h.Status == "ok"), "%s: %d %s %v, want %d", path, code, body, err, want)
+				kit.Check(t, path != "/readyz" || len(h.Reasons) == row.reasons, "%s: reasons %q", path, h.Reasons)
+			}
+			_, body := get(t, row.f, "/metrics", "localhost")
+			kit.Holds(t, "the metrics", body, fmt.Sprintf("vaultd_alive %d\n", row.alive), fmt.Sprintf("vaultd_ready %d\n", row.ok))
+		})
+	}
+}
+
+// A web page elsewhere whose name leads to this machine gets nothing, whatever it asks for.
+func TestHandler_I20_ForeignHostsGetNothing(t *testing.T) {
+	for host, want := range map[string]int{
+		"127.0.0.1:8970": 200, "localhost:8970": 200, "LOCALHOST": 200, "[::1]:8970": 200, "[::1]": 200, "127.8.8.8": 200,
+		"evil.example": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example:8970": 421, "10.0.0.7:8970": 421, "0.0.0.0": 421,
+	} {
+		code, body := get(t, sample(), "/metrics", host)
+		kit.Check(t, code == want && (code == 200 || !strings.Contains(body, "vaultd_")), "%s: %d, want %d", host, code, want)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Host = ""
+	w := httptest.NewRecorder()
+	Handler(NewAccessGuard(Access{}, silent), sample, nil).ServeHTTP(w, r)
+	if w.Code != http.StatusMisdirectedRequest {
+		t.Error("no Host header:", w.Code)
+	}
+	if r := httptest.NewRequest(http.MethodPost, "http://localhost/livez", nil); true {
+		w := httptest.NewRecorder()
+		if Handler(NewAccessGuard(Access{}, silent), sample, nil).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+			t.Error("POST:", w.Code)
+		}
+	}
+}
+
+func TestListen_I20_LoopbackOnly(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "files01:0"} {
+		kit.Fails(t, address, kit.Err(Listen(t.Context(), address, Access{})), ErrNotLocal)
+	}
+	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
+	kit.Must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, NewAccessGuard(Access{}, silent), sample, nil, silent) }()
+	res, err := http.Get("http://" + l.Addr().String() + "/livez")
+	kit.Must(t, err)
+	body, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != 200 {
+		t.Errorf("res.Status = %v, string(body) = %v, err = %v, want no error, res.StatusCode = 200", res.Status, string(body), err)
+	}
+	stop()
+	kit.Want(t, "the error", <-done, nil)
+}
+
+// Every family that is described is there, is documented, and keeps Prometheus' own rules for names.
+func TestMetrics_EachIsDocumented(t *testing.T) {
+	r := prometheus.NewRegistry()
+	r.MustRegister(newCollector(sample))
+	families := kit.Value(r.Gather())(t)
+	kit.Want(t, "families in the sample", len(families), len(metrics))
+	problems, err := testutil.GatherAndLint(r)
+	kit.Check(t, err == nil && len(problems) <= 0, "problems = %v, err = %v, want no error, len(problems) <= 0", problems, err)
+	for _, f := range families {
+		if f.GetName() != "vaultd_folders" {
+			continue
+		}
+		sum := 0.0
+		for _, m := range f.GetMetric() {
+			sum += m.GetGauge().GetValue()
+		}
+		kit.Want(t, "vaultd_folders sums up to", sum, float64(sample().Balance.Seen))
+	}
+	const path, begin, end = "../../docs/metrics.md", "<!-- metrics: begin -->\n", "<!-- metrics: end -->"
+	old := kit.Value(os.ReadFile(path))(t)
+	head, rest, ok := strings.Cut(string(old), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	kit.Need(t, ok && ok2, "%s has no place for the metrics", path)
+	want := head + begin + table() + end + tail
+	if want == string(old) {
+		return
+	}
+	kit.Need(t, *update, "%s is not what the program has; go test ./internal/web -update", path)
+	kit.Must(t, os.WriteFile(path, []byte(want), 0o644))
+}
+
+// table is the table of docs/metrics.md.
+func table() string {
+	var b strings.Builder
+	b.WriteString("| name | kind | labels | meaning |\n|---|---|---|---|\n")
+	for _, m := range metrics {
+		kind := "gauge"
+		if m.kind == counter {
+			kind = "counter"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, kind, strings.Join(m.labels, ", "), strings.ReplaceAll(m.help, "|", "\\|"))
+	}
+	return b.String()
+}
+
+// The pages for people get every request that is not for a machine, and a visitor without rights.
+func TestHandler_PagesGetTheirVisitor(t *testing.T) {
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "page %s for %+v", r.URL.Path, VisitorOf(r.Context()))
+	})
+	h := Handler(NewAccessGuard(Access{}, silent), sample, pages)
+	for path, isPage := range map[string]bool{"/": true, "/search": true, "/livez": false, "/readyz": false, "/healthz": false, "/metrics": false} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+		got := strings.HasPrefix(w.Body.String(), "page "+path+" for {Name: Rights:{Read:false")
+		kit.Check(t, got == isPage, "%s: %s, want got = %v", path, w.Body, isPage)
+	}
 }

@@ -211,9 +211,8 @@ func (w world) check(t *testing.T, rules Rules) {
 func (w world) checkChange(t *testing.T, before world) {
 	t.Helper()
 	isLoss := w.lost && !before.lost
-	if before.a.State >= Held && w.a.State < before.a.State && !isLoss || before.a.State == GivenUp && w.a.State != GivenUp {
-		t.Errorf("from %v back to %v", before.a.State, w.a.State)
-	}
+	kit.Check(t, (before.a.State < Held || w.a.State >= before.a.State || isLoss) && (before.a.State != GivenUp || w.a.State == GivenUp),
+		"from %v back to %v", before.a.State, w.a.State)
 	for i, f := range before.a.Files {
 		kit.Check(t, w.a.Files[i].Downloads >= f.Downloads, "fewer downloads than before: %v", w)
 	}
