@@ -101,8 +101,8 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 	kit.Check(t, code == exitDone && !strings.Contains(p.out.String(), "CANARY"), "run: exit %d: %s", code, p.out)
 }
 
-// check and status name a vault that the archive does not list, and end as they do without it. Where the archive is away
-// they say nothing of it.
+// check and status name a vault that the archive does not list, and end as they
+// do without it. While the archive is away both are silent about it.
 func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 	t.Parallel()
 	const want = `The archive lists ACME, BETA, not "ACNE". Compare drops[0].vault letter by letter.`
@@ -137,8 +137,8 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 }
 
 // A secret that systemd gives to the unit alone is named as not checked, by
-// check and doctor, wherever the configuration has one: it is no fault that a
-// command outside the unit does not see it. What else is wrong is told as ever.
+// check and doctor, wherever the configuration has one: a command outside the
+// unit cannot see it, and that is fine. Other faults are reported as always.
 func TestCheck_I26_CredentialsOfTheUnit(t *testing.T) {
 	t.Parallel()
 	emu, address := serveEmulator(t, emulator.Config{})

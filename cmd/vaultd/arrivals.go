@@ -119,9 +119,9 @@ type arrivalJSON struct {
 	AcknowledgedAt *time.Time        `json:"acknowledgedAt"`
 	Attempts       uint16            `json:"attempts"` // of what is due, that failed
 	NextTry        *time.Time        `json:"nextTry"`
-	Cause          string            `json:"cause"`    // the code of the last failure, or of the end; empty: none
-	Waits          string            `json:"waits"`    // what is due, or why it has to wait; empty: nothing is due
-	Need           string            `json:"need"`     // what a person has to do; empty: nothing
+	Cause          string            `json:"cause"`    // the code of the last failure, or of the end; may be empty
+	Waits          string            `json:"waits"`    // what is due, or why it has to wait; may be empty
+	Need           string            `json:"need"`     // what an operator has to do; may be empty
 	Requests       []ledger.Request  `json:"requests"` // the last calls about it that succeeded, by which support finds them
 	Said           []saidJSON        `json:"said"`     // by people to the network, in that order
 	Files          []arrivalFileJSON `json:"files"`

@@ -327,7 +327,8 @@ func TestAudit_DifferencesAndFailures(t *testing.T) {
 	kit.Len(t, "left behind", kit.Value(os.ReadDir(dir))(t), 1)
 }
 
-// A list that is no regular file is refused at once: nobody may ever write to a pipe that has a name.
+// Only a regular file is accepted as a list: a named pipe may stay silent
+// permanently.
 func TestAudit_I23_AListThatIsNoFile(t *testing.T) {
 	s := newShelf(t)
 	dir := t.TempDir()
@@ -342,7 +343,8 @@ func TestAudit_I23_AListThatIsNoFile(t *testing.T) {
 	}
 }
 
-// What another program writes comes by standard input, and is the same list.
+// The output of another program comes by standard input, and gives the same
+// list.
 func TestAudit_AListFromStandardInput(t *testing.T) {
 	const text = "Belegnummer;Betrag\nRE 1;1,00\n"
 	s := filled(t)

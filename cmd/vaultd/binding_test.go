@@ -38,14 +38,15 @@ func TestBinding_I24_EachServiceHasOneAddress(t *testing.T) {
 				}
 				kit.Must(t, os.WriteFile(s.config, []byte(text), 0o640))
 			}
-			s.must(0, "run", "--once") // a ledger that does not know the section
+			s.must(0, "run", "--once") // a ledger from before the section
 			at("test", "http://127.0.0.1:1")
-			s.vaultd("run", "--once") // the section's service does not answer: that is no way out of the binding
+			s.vaultd("run", "--once") // the section's service is silent: the binding holds all the same
 			copied := filepath.Join(s.dir, "copy.db")
 			s.must(0, "backup", copied)
 			out, _ := s.vaultd("doctor")
 			kit.Holds(t, "doctor", out, name+".base_url http://127.0.0.1:1")
-			// Where the section is not there, no address is wrong; the ledger keeps its own.
+			// Without the section any address is right; the ledger keeps its
+			// own.
 			at("test", "")
 			s.must(0, "run", "--once")
 

@@ -236,7 +236,8 @@ func listConcerns(cfg config.Config) []string {
 	return all
 }
 
-// spoolTrouble says that the spool may have no room for a largest package of each vault, and of each service without vaults; empty: it has.
+// spoolTrouble says that the spool may be too small for a largest package of
+// each vault and of each other service; "" when it is large enough.
 func spoolTrouble(cfg config.Config) string {
 	largest := map[string]int64{} // by service queue
 	for _, d := range cfg.Drops {
@@ -359,8 +360,8 @@ func describeDropTrouble(path string) string {
 	return ""
 }
 
-// describeModesTrouble tells why vaultd could not work with the modes that the
-// mount of a drop folder gives; "" when it could, or when this user cannot try
+// describeModesTrouble says why the modes that the mount of a drop folder gives
+// keep vaultd from working; "" when it can work, or when this user may not try
 // it.
 func describeModesTrouble(d config.Drop) string {
 	_, err := tryModes(d)

@@ -69,7 +69,8 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// A ledger whose form is not known ends every command with 78 and the next step to take.
+// A ledger of an unknown form ends every command with 78 and the next step to
+// take.
 func TestExit_I28_AFormThatIsNotKnown(t *testing.T) {
 	for schema, hint := range map[string]string{"99": "install the newer vaultd", "1": "vaultd rebuild"} {
 		s := newShelf(t)

@@ -70,7 +70,8 @@ func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
 	}
 }
 
-// check --show tells of every value what it is and where it comes from, and not who signs in.
+// check --show says of every value what it is and where it comes from, and
+// keeps the names of users to itself.
 func TestCheckShow_I7_OriginsWithoutCredentials(t *testing.T) {
 	dir := t.TempDir()
 	path, pw := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "secret")

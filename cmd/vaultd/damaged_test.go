@@ -122,8 +122,9 @@ func TestList_NamesThatAreLongOrEndInABlank(t *testing.T) {
 	kit.Check(t, strings.Contains(out, `"`+long+`"`), "out = %v, want out with %q", out, `"`+long+`"`)
 }
 
-// I17, I26: a kept folder that is not what was archived is named by status until somebody closes it, and a receipt that is made anew says it, before and
-// after that. A folder beside it that is as it was archived is not named.
+// I17, I26: status names a kept folder that differs from what was archived
+// until an operator closes it, and a receipt that is made again says it, before
+// and after that. An unchanged folder next to it is left out.
 func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	const what = `the folder changed after it was packed, and the archive has what was packed: "rechnung.pdf" has another content;`
 	s := newShelf(t)
@@ -172,8 +173,10 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	says()
 }
 
-// I15: damage that a command meets inside the daemon stops it at once, not at the next daily check; and status says so instead
-// of failing. Each command reads another part: status reads the entries that it names, and no archived one.
+// I15: damage that a command meets inside the daemon stops it at once, before
+// the next daily check; and status says so instead of failing. Each command
+// reads another part: status reads the entries that it names, and these are
+// open.
 func TestVerify_I15_DamageStopsTheDaemonAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"verify", "list", "status"} {
@@ -184,7 +187,7 @@ func TestVerify_I15_DamageStopsTheDaemonAtOnce(t *testing.T) {
 			s.drop("acme", "Zu 7", map[string][]byte{"a.pdf": []byte("%PDF")}, map[string]any{"documentDate": "never"}) // rejected
 			s.start("run")
 			kit.Await(t, "all to be archived", func() bool { return len(archivedAt(emu)) == 3 })
-			kit.Await(t, "their folders to be kept", func() bool { // what is still to be moved meets the damage by itself
+			kit.Await(t, "their folders to be kept", func() bool { // the next move meets the damage
 				text, _ := s.vaultd("list", "--json")
 				return strings.Count(strings.ReplaceAll(text, " ", ""), `"source":"kept"`) == 3
 			})

@@ -57,7 +57,7 @@ func tryOpenFiles(d config.Drop) tried {
 }
 
 // tryPlaces looks at the folders that vaultd makes for people in a drop folder.
-// Where the mount decides the modes, theirs are no fault.
+// Modes that the mount decides are accepted.
 func tryPlaces(d config.Drop, mountDecides bool) (all []tried) {
 	faults, err := drop.CheckPlaces(d.Path)
 	if err != nil {

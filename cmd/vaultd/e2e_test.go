@@ -183,8 +183,8 @@ http: {listen: ""}
 `, dir, url)
 }
 
-// While the daemon runs, what people decide is done at once: the folder that was corrected is
-// taken again, the one that was held goes on.
+// While the daemon runs, decisions are carried out at once: a corrected folder
+// is taken again, a held one continues.
 func TestRetry_InTheRunningDaemon(t *testing.T) {
 	t.Parallel()
 	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 10 * time.Millisecond, ArchiveMax: 50 * time.Millisecond})
@@ -212,7 +212,8 @@ func TestRetry_InTheRunningDaemon(t *testing.T) {
 	s.must(0, "verify")
 }
 
-// Of a folder that waits for its sidecar only the daemon knows: why and find tell of it.
+// Only the daemon knows a folder that waits for its sidecar: why and find name
+// it.
 func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 	t.Parallel()
 	_, url := serveEmulator(t, emulator.Config{})

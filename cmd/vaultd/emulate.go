@@ -25,7 +25,7 @@ type emulateOptions struct {
 	faults     []string
 	vaults     []string
 	accounts   map[string]string // of vaults, by id
-	extracts   string            // folder with those that it offers; empty: none
+	extracts   string            // folder with those that it offers; may be empty
 	outcomes   []string          // of documents of the network
 	received   string            // folder with documents that come in over it; empty: none
 	cfg        emulator.Config

@@ -12,11 +12,11 @@ import (
 	"vaultd/internal/networkapi"
 )
 
-// publishReceived lets the documents of a folder wait at the stand-in, as if
-// others had sent them over the network. Each folder in it is one document, in
-// the form of a folder that is to be sent. Its number follows from the folder's
-// name, so what waits already, as after a restart, stays as it is. moreFiles
-// returns files that come in addition.
+// publishReceived lets the documents of a folder wait at the emulated network,
+// as if others had sent them over the network. Each folder in it is one
+// document, in the form of a folder that is to be sent. Its number follows from
+// the folder's name, so what waits already, as after a restart, stays as it is.
+// moreFiles returns files that come in addition.
 func publishReceived(emu *emulator.Server, folder fs.FS, moreFiles func(name string) []emulator.ReceivedFile) error {
 	isOffered := map[string]bool{}
 	for _, d := range emu.ReceivedDocuments() {

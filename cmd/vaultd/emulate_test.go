@@ -19,7 +19,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// The flags of the business network reach the stand-in: its account, its paths, its outcomes, its readings and its faults.
+// The flags of the business network reach the emulator: its account, its paths,
+// its outcomes, its readings and its faults.
 func TestEmulate_Network(t *testing.T) {
 	base, _ := runEmulateCommand(t, "--dir", filepath.Join(t.TempDir(), "service"),
 		"--network-user", "trader", "--network-credit-notes", "/v2/credits", "--network-deliver-min", "0s", "--network-deliver-max", "0s",
@@ -52,7 +53,8 @@ func TestEmulate_Network(t *testing.T) {
 	}
 }
 
-// An outcome that is not of the form outcome:rate is a mistake in the command line.
+// An outcome must have the form outcome:rate; any other is a mistake in the
+// command line.
 func TestEmulate_NetworkOutcomeRefused(t *testing.T) {
 	for _, text := range []string{"undelivered", "undelivered:often", "lost:0.1"} {
 		dir := filepath.Join(t.TempDir(), "service")
@@ -97,8 +99,9 @@ func TestEmulate_I30_Received(t *testing.T) {
 	kit.Holds(t, "the fault", said, "HG-G7/document.json: unexpected end of JSON", "docs/network.md")
 }
 
-// The folder of extracts and the flags reach the stand-in: it lists what is in the folder, to its own user alone, in the words of the readings.
-// After a restart each extract is there once.
+// The folder of extracts and the flags reach the emulator: it lists what is in
+// the folder, to its own user alone, in the words of the readings. After a
+// restart each extract is there once.
 func TestEmulate_Extracts(t *testing.T) {
 	service := filepath.Join(t.TempDir(), "service")
 	args := []string{"--dir", service, "--extracts", "../../testdata/extracts", "--extract-user", "books", "--extract-times", "rfc3339", "--extract-list", "wrapped", "--extract-file", "bytes"}
@@ -129,7 +132,7 @@ func TestEmulate_Extracts(t *testing.T) {
 	}
 }
 
-// What is wrong in a folder of extracts ends the command with its reason.
+// A fault in a folder of extracts ends the command with its reason.
 func TestEmulate_ExtractsMistakes(t *testing.T) {
 	for name, r := range map[string]struct{ folder, definition, want string }{
 		"NoDefinition":  {"2026-10-29", "", "definition.json: no such file"},
@@ -154,7 +157,8 @@ func TestEmulate_ExtractsMistakes(t *testing.T) {
 	}
 }
 
-// The flags of the PDF upload reach the stand-in: its path, its account, the addresses that it knows, and its readings.
+// The flags of the PDF upload reach the emulator: its path, its account, the
+// addresses that it knows, and its readings.
 func TestEmulate_PDFUpload(t *testing.T) {
 	base, _ := runEmulateCommand(t, "--dir", filepath.Join(t.TempDir(), "service"),
 		"--pdf-path", "/v2/smartpdf/invoiceUpload", "--pdf-user", "clerk", "--pdf-receiving", "ap@in.example", "--pdf-window", "10m",

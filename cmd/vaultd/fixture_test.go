@@ -241,7 +241,7 @@ func envOf(vars map[string]string) func(string) (string, bool) {
 	}
 }
 
-// smallConfig is the least that a person must write.
+// smallConfig is the smallest configuration that works.
 const smallConfig = `service:
   base_url: https://vault.example
   auth: {method: basic, username: u, secret_file: /etc/vaultd/secret}
@@ -272,7 +272,8 @@ func writeConfig(t *testing.T, text string) string {
 	return path
 }
 
-// sendPDF takes a single file of the PDF route as far as the upload, whose answer does not come.
+// sendPDF takes a single file of the PDF route as far as the upload, whose
+// answer is lost.
 func (s *shelf) sendPDF(file string, at time.Time) {
 	s.t.Helper()
 	s.claimPDF(file, at)
@@ -316,14 +317,16 @@ func (s *shelf) confirmPDF(file string, at time.Time) {
 	s.tell(file, at, nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + file}, ledger.Placed{})
 }
 
-// loseAnswer leaves the upload of a single file without an answer until its slot is over.
+// loseAnswer holds back the answer to the upload of a single file until its
+// slot is over.
 func (s *shelf) loseAnswer(file string, at time.Time) {
 	s.t.Helper()
 	s.tell(file, at, nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
 	s.tell(file, at.Add(time.Minute), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")})
 }
 
-// filledWithPDFs has what filled has, two delivered PDFs, a duplicate of one, and one of which nobody knows whether it was delivered.
+// filledWithPDFs has what filled has, two delivered PDFs, a duplicate of one,
+// and one whose delivery is unconfirmed.
 func filledWithPDFs(t *testing.T) *shelf {
 	s := filled(t)
 	s.deliverPDF("scan1.pdf", noon.Add(-4*time.Hour))

@@ -96,8 +96,9 @@ func TestRelease_I2_AsksBeforeItSends(t *testing.T) {
 	s.must(0, "verify")
 }
 
-// I32: sixteen years on, what the archive has removed is no difference where the contract's years are configured, and
-// the audit counts it. Where they are not, it is missing.
+// I32: sixteen years on, documents that the archive has removed are expected to
+// be gone where the contract's years are configured, and the audit counts them.
+// Otherwise they are missing.
 func TestReconcile_I32_SixteenYearsOn(t *testing.T) {
 	t.Parallel()
 	_, url := serveEmulator(t, emulator.Config{}) // its archive is empty: all has left it

@@ -11,8 +11,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I23, I26, I27: the mount of one drop lets its group write, and chmod has no
-// effect there. init, check, doctor and status say what to set, the other drop
+// I23, I26, I27: the mount of one drop lets its group write, and chmod is
+// ignored there. init, check, doctor and status say what to set, the other drop
 // works meanwhile, and one key makes this one work as well.
 func TestMountModes_I26_I27_OneKey(t *testing.T) {
 	kit.NeedBindfs(t)

@@ -1,5 +1,5 @@
 // This test is inside the package: it gives every surface a state of the daemon
-// that no real one can be brought into within a test, over a real ledger.
+// that is out of reach of a real one within a test, over a real ledger.
 package main
 
 import (
@@ -45,8 +45,8 @@ type needWorld struct {
 	v      view
 	state  daemon.State
 	drop   dropwork.State
-	item   *fill.Item                     // the entry, where one needs a person
-	spoil  func(s *present.StatusSummary) // what no ledger that is whole can be brought to
+	item   *fill.Item                     // the entry, where one needs attention
+	spoil  func(s *present.StatusSummary) // out of reach of an intact ledger
 	sel    report.Selection
 }
 
@@ -259,8 +259,10 @@ var needCases = []struct {
 	}},
 }
 
-// TestNeeds_I26_EveryRowOnEverySurface walks the table of needs: a real ledger, with a state of the daemon, comes into each row, and each surface that the
-// table names tells of it. Another surface of the entry does not. A need that one surface knows is thus known to all.
+// TestNeeds_I26_EveryRowOnEverySurface walks the table of needs: a real ledger,
+// with a state of the daemon, comes into each row, and each surface that the
+// table names shows it. Other surfaces of the entry are silent. A need that one
+// surface knows is thus known to all.
 func TestNeeds_I26_EveryRowOnEverySurface(t *testing.T) {
 	told := map[string]bool{}
 	for _, c := range needCases {
@@ -297,7 +299,7 @@ func TestNeeds_I26_EveryRowOnEverySurface(t *testing.T) {
 	kit.Holds(t, "docs/reference.md", string(reference), "| `needs[].what` | a stable word: "+strings.Join(words, ", ")+" |")
 }
 
-// look returns which needs each surface tells of.
+// look returns the needs that each surface shows.
 func (w *needWorld) look() map[string][]string {
 	w.t.Helper()
 	seen := map[string][]string{}
@@ -363,7 +365,7 @@ func (w *needWorld) look() map[string][]string {
 	return seen
 }
 
-// quoted is a text as it stands within JSON.
+// quoted is a text as it is written within JSON.
 func quoted(text string) string {
 	b, _ := json.Marshal(text) // a text can be written
 	return strings.Trim(string(b), `"`)

@@ -121,8 +121,9 @@ func (s *site) booksRefused(reader *reader, address string, october url.Values) 
 	s.move("custody.away", "custody")
 }
 
-// What a visitor is told of a download that failed is what happened: no month ends where downloads are switched off, and a full disk of
-// ours is not the archive's fault.
+// A failed download shows the visitor its true reason: switched-off downloads
+// end with the switch rather than with a month, and a full disk of ours is our
+// own fault.
 func TestPages_I26_DownloadThatFailedIsToldAsItWas(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -165,7 +166,8 @@ func TestPages_I26_DownloadThatFailedIsToldAsItWas(t *testing.T) {
 	}
 }
 
-// A download leaves the room that the work needs: it is not begun where that is used up, and ends where it comes to be.
+// A download leaves the room that the work needs: it is refused where that is
+// used up, and ends where it runs out.
 func TestDownload_I21_LeavesRoomForTheWork(t *testing.T) {
 	if !apart(t) {
 		return

@@ -135,7 +135,8 @@ func (p *tunnel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-done
 }
 
-// behindProxy is a service with tokens alone, an authority of its own, and hosts that only the proxy knows.
+// behindProxy is a service with tokens alone, its own authority, and hosts that
+// only the proxy knows.
 func behindProxy(t *testing.T, secret string) (emu *emulator.Server, proxy *tunnel, service string) {
 	t.Helper()
 	emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), ClientID: "client", ClientSecret: secret, TokenLife: 2 * time.Second,

@@ -47,8 +47,8 @@ If there is a backup, use it instead: see "vaultd help restore".`,
 	return c
 }
 
-// aloneLabel begins the list of folders that nothing but an unsigned receipt
-// calls archived or delivered.
+// aloneLabel begins the list of folders that only an unsigned receipt calls
+// archived or delivered.
 const aloneLabel = "BY RECEIPT ALONE "
 
 // rebuilt is the object of "rebuild --json".

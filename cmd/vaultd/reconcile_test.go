@@ -15,8 +15,9 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I15, I29, I32: an index that never tells the right number keeps safe mode, and says so with both numbers, until a person
-// accepts it. Every audit and verify say so from then on. Inside the daemon and beside none.
+// I15, I29, I32: an index that keeps giving a wrong number keeps safe mode, and
+// says so with both numbers, until an operator accepts it. Every audit and
+// verify say so from then on. With a running daemon and without one.
 func TestReconcile_I15_I29_I32_AcceptedIndex(t *testing.T) {
 	t.Parallel()
 	for name, inside := range map[string]bool{"InsideTheDaemon": true, "BesideNone": false} {
@@ -31,7 +32,7 @@ func TestReconcile_I15_I29_I32_AcceptedIndex(t *testing.T) {
 			s.must(0, "backup", backup)
 			s.dropped("acme", "after", 1)
 			s.calm(3)
-			kit.Await(t, "all folders to be kept", func() bool { // one that lies claimed would be taken for one that is not archived
+			kit.Await(t, "all folders to be kept", func() bool { // a claimed one would pass for one that is still to be archived
 				kept, err := filepath.Glob(filepath.Join(s.dir, "acme", "_archived", "*", "*"))
 				return err == nil && len(kept) == 3
 			})

@@ -317,8 +317,8 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 	}
 }
 
-// A disposal that was stopped for being unusual shows with what to do, and goes on by a
-// person's decision alone, which is journaled.
+// A disposal that was stopped for being unusual shows with what to do, and
+// resumes only by an operator's decision, which is journaled.
 func TestResume_I29(t *testing.T) {
 	s := newShelf(t)
 	for _, folder := range []string{"Müller 4711", "Huber 88"} {

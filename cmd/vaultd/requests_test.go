@@ -64,7 +64,8 @@ func TestRequests_I12_OfWhatIsArchived(t *testing.T) {
 	kit.Holds(t, "_RECEIPT.json", string(text), seen["registration"], seen["upload"], seen["status"])
 }
 
-// What is open for too long is named with the request ids that support needs.
+// An entry that is open for too long is named with the request ids that support
+// needs.
 func TestRequests_I26_OfWhatIsOverdue(t *testing.T) {
 	s := newShelf(t)
 	seal, doc := sealed("Old", 1000)

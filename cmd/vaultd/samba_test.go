@@ -250,7 +250,8 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 		t.Errorf("%q, want text that begins with \"ALREADY SENT on \", text with `as \"Müller 7.pdf\". Nothing to do.`", text)
 	}
 
-	// The clerk puts it right in the folder that came back, and moves the file alone. Nothing is left to put right then.
+	// The clerk corrects it in the returned folder, and moves the file alone.
+	// All is settled then.
 	h.must(os.WriteFile(filepath.Join(h.local, "cut.pdf"), whole("the whole page"), 0o644))
 	h.mustSMB("beta", `put cut.pdf "_rejected\cut.pdf\cut.pdf"; rename "_rejected\cut.pdf\cut.pdf" cut.pdf; rmdir Mai`)
 	h.says("beta", `(?s)PLEASE FIX \(2\).*_rejected\\brief\.docx`)

@@ -12,7 +12,8 @@ import (
 // receivedSamples is how many documents come in over the business network of the demo.
 const receivedSamples = 2
 
-// publishReceivedSamples lets the samples wait at the stand-in of the business network: what testdata has of each, and a PDF.
+// publishReceivedSamples lets the samples wait at the emulated business
+// network: what testdata has of each, and a PDF.
 func publishReceivedSamples(emu *emulator.Server) error {
 	folder, err := fs.Sub(testdata.Received, "received")
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *site) kept(n int) {
 
 // I12, I3: the ledger is lost, and a clerk has put a folder with a receipt of
 // their own among the archived ones. The receipts that vaultd signed count. The
-// other one does not: not in rebuild, not in status, not in the audit.
+// other one stays unconfirmed in rebuild, status and the audit.
 func TestRebuild_I12_AForgedReceiptCallsNothingArchived(t *testing.T) {
 	t.Parallel()
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
@@ -79,7 +79,7 @@ func TestRebuild_I12_AForgedReceiptCallsNothingArchived(t *testing.T) {
 }
 
 // I12: the keys of a lost ledger come from the drop folders. A mark that others
-// could write makes no receipt count.
+// could write is ignored for receipts.
 func TestRebuild_I12_KeysThatOthersCouldWriteCountForNothing(t *testing.T) {
 	t.Parallel()
 	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
@@ -89,7 +89,7 @@ func TestRebuild_I12_KeysThatOthersCouldWriteCountForNothing(t *testing.T) {
 	s.kept(2)
 	p.stop(t)
 	s.move("state", "lost")
-	for _, name := range []string{"acme", "beta"} { // one mark that nobody else could write would be enough
+	for _, name := range []string{"acme", "beta"} { // one mark that only vaultd could write would be enough
 		kit.Must(t, os.Chmod(filepath.Join(s.dir, name, ".vaultd/drop.json"), 0o666))
 	}
 	out := s.must(0, "rebuild", "--reason", "disk failed, no backup")
@@ -105,8 +105,8 @@ func TestRebuild_I12_KeysThatOthersCouldWriteCountForNothing(t *testing.T) {
 }
 
 // I12: the signature of a receipt is checked with the ledger, with a report and
-// with the mark of a drop folder, also through the daemon, which reads no file
-// for others.
+// with the mark of a drop folder, also through the daemon, which leaves reading
+// the files to the command.
 func TestVerify_I12_SignatureOfAReceipt(t *testing.T) {
 	s := filled(t)
 	dir := t.TempDir()

@@ -103,8 +103,10 @@ func (v view) newSummary() present.StatusSummary {
 	return s
 }
 
-// collectFacts gathers what every surface shows, and whatever more counts. Damage in the ledger ends nothing: it is noted, and what can be
-// read is shown. Without more it costs the same with ten entries and with a million, and while vaultd runs it touches no drop folder.
+// collectFacts gathers what every surface shows, and whatever more counts.
+// Damage in the ledger is noted, and the readable part is shown. Without more
+// it costs the same with ten entries and with a million, and while vaultd runs
+// it leaves the drop folders alone.
 func (v view) collectFacts(t *entryCounts, more ...func(*boltledger.Ledger) error) (s present.StatusSummary, err error) {
 	s = v.newSummary()
 	scans, err := v.readScans()

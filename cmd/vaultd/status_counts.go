@@ -57,7 +57,7 @@ func (t *entryCounts) routeOf(drop string, v archive.VaultID) ledger.Route {
 	return ledger.PDF
 }
 
-// countAttention finds how many entries need a person.
+// countAttention finds how many entries need attention.
 func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 	for _, k := range present.NeedKinds() {
 		since, before := k.Bounds(t.Now, t.alertAfter)
@@ -66,7 +66,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 			if err != nil {
 				return err
 			}
-			var old []ledger.AttentionCount // those that need nobody any more
+			var old []ledger.AttentionCount // those that are settled
 			if !since.IsZero() {
 				if old, err = l.CountAttention(class, since); err != nil {
 					return err
@@ -84,7 +84,8 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 	return nil
 }
 
-// entriesOf returns how many of a crowd are of a kind: all or none, by the route.
+// entriesOf returns how many of a crowd are of a kind: either all of it or
+// zero, by the route.
 func (t *entryCounts) entriesOf(k present.NeedKind, c ledger.AttentionCount) int {
 	if k.Route != "" && k.Route != t.routeOf(c.Drop, c.Vault) {
 		return 0

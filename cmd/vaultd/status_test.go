@@ -128,7 +128,8 @@ func (s *stopAfter) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// The status comes at its interval until the person stops it, which is no failure, also where something needs a person.
+// The status comes at its interval until the user stops it, which counts as
+// success, also where something needs attention.
 func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 	s := filled(t)
 	kit.Must(t, s.ledger.Close())
@@ -162,7 +163,8 @@ func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 	kit.Check(t, code == exitConfig, "without a configuration: exit %d: %s", code, errs)
 }
 
-// Beside a daemon the pages are the daemon's; that it starts anew in between ends nothing, and Ctrl-C ends with 0.
+// While a daemon runs the pages are the daemon's; they continue over its
+// restart, and Ctrl-C ends with 0.
 func TestStatusWatch_BesideDaemon(t *testing.T) {
 	t.Parallel()
 	_, address := serveEmulator(t, emulator.Config{})

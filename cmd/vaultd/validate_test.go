@@ -148,7 +148,8 @@ type validatedShown struct {
 	Files, Faults                    []any
 }
 
-// A PDF is checked by the rules of the drop that it lies in, and the refusal has the words that the clerk would read.
+// A PDF is checked by the rules of the drop that it is in, and the refusal has
+// the words that the clerk would read.
 func TestValidate_SinglePDF(t *testing.T) {
 	dir := t.TempDir()
 	scans, path := filepath.Join(dir, "scans"), filepath.Join(dir, "config.yaml")

@@ -26,7 +26,8 @@ type signatureVerdict struct {
 
 // verifyReceipt says whether the signature of a receipt, or of a delivery note,
 // holds: with a key in the file, or in the text, that from names; where it is
-// empty, with those of the ledger. The daemon gets the key alone, and no file.
+// empty, with those of the ledger. The daemon gets the key alone; the files
+// stay here.
 func (a *app) verifyReceipt(c *cobra.Command, args []string, file, from string) error {
 	key := ""
 	if a.inside == nil {
@@ -41,7 +42,7 @@ func (a *app) verifyReceipt(c *cobra.Command, args []string, file, from string) 
 		if from != "" {
 			return a.verifyWithKeysOf(file, key, from)
 		}
-		// A receipt names its key, and nothing else of it matters from here on.
+		// A receipt names its key; from here on only the key matters.
 		if err := c.Flags().Set("receipt", key); err != nil {
 			return err
 		}

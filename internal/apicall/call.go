@@ -54,12 +54,12 @@ type call struct {
 	grant       bool                 // the URL itself is the authority, so its query is a secret
 
 	last    *url.URL     // the hop that was tried last
-	note    *RequestNote // where its id is noted; nil: nowhere
+	note    *RequestNote // where its id is noted; may be nil
 	sent    atomic.Bool  // a connection was handed to a request: bytes may have left
 	begun   bool         // bytes of the content may have left, on this hop or an earlier one
 	renewed bool         // a refused token was followed up already: a call does so once
 	used    string       // the token that the last hop carried
-	hidden  []string     // texts that no error may hold
+	hidden  []string     // texts to keep out of errors
 }
 
 // readAnswerFunc reads an answer of status 2xx.

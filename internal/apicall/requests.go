@@ -29,16 +29,16 @@ func NoteRequests(ctx context.Context) (context.Context, *RequestNote) {
 	return context.WithValue(ctx, noteKey{}, n), n
 }
 
-// Last returns the id of the latest call that was answered with a 2xx; empty:
-// there was none, or it has no id.
+// Last returns the id of the latest call that was answered with a 2xx; it may
+// be empty.
 func (n *RequestNote) Last() archive.RequestID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.id
 }
 
-// noteAnswer notes the id of a call that was answered with a 2xx. Where the
-// answer of a service gives another id than the call had, both are noted.
+// noteAnswer notes the id of a call that was answered with a 2xx. If the answer
+// gives another id than the call had, both are noted.
 func (c *call) noteAnswer(resp *http.Response) {
 	n := c.note
 	if n == nil || c.op == opToken {

@@ -10,9 +10,9 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// Support finds a call by its id: vaultd's own at a service, with another one that
-// the service answers with, and the store's own of an upload. What the other side
-// made is bounded and safe to show, and only the final answer counts.
+// Support finds a call by its id: vaultd's own at a service, with another one
+// that the service answers with, and the store's own of an upload. An id from
+// the other side is bounded and safe to show, and only the final answer counts.
 func TestNoteRequests_I7_I12_IDsOfCallsThatSucceed(t *testing.T) {
 	long := strings.Repeat("z", 4<<10)
 	for name, row := range map[string]struct {

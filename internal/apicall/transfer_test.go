@@ -260,7 +260,8 @@ func TestStream_StalledPeerIsLeft(t *testing.T) {
 	})
 }
 
-// I24: a transfer ends so long after its last progress, neither before nor later, and by the terms that hold then.
+// I24: a transfer ends exactly this long after its last progress, by the terms
+// that hold then.
 func TestWatchdog_I24_CountsFromTheLastProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, w := startWatchdog(t.Context(), time.Minute, errStalled)

@@ -161,7 +161,7 @@ func TestMakeSidecar(t *testing.T) {
 	kit.Check(t, DeriveSentID("1") != DeriveReceivedID("1"), "what was sent and what came in have one identity")
 }
 
-// I19: a number of the service never walks out of a path.
+// I19: a number of the service stays within its path.
 func TestParseExtractID_I19_IsOnePartOfAPath(t *testing.T) {
 	for text, want := range map[string]bool{
 		"4711": true, "a3C-9_f.1": true, strings.Repeat("9", 200): true,
@@ -172,7 +172,7 @@ func TestParseExtractID_I19_IsOnePartOfAPath(t *testing.T) {
 	}
 }
 
-// I7: the address of a download grants access, so nothing prints it.
+// I7: the address of a download grants access, so every print hides it.
 func TestDownloadURL_I7_PrintsNoAddress(t *testing.T) {
 	file := ExtractFile{Name: "a.zip", URL: "https://files.example/a?Signature=s3cret"}
 	asJSON := kit.Value(json.Marshal(file))(t)
@@ -184,7 +184,7 @@ func TestDownloadURL_I7_PrintsNoAddress(t *testing.T) {
 	}
 }
 
-// I2: the lesser of two clocks counts, and one that was set back does not.
+// I2: the lesser of two clocks counts; one that was set back is ignored.
 func TestPassed_I2(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, row := range []struct{ ours, theirs, want time.Duration }{
@@ -197,7 +197,8 @@ func TestPassed_I2(t *testing.T) {
 	kit.Check(t, got < 0, "both were set back: %v", got)
 }
 
-// I10: the body of the request, and the identity of a PDF, are the same for ever.
+// I10: the body of the request, and the identity of a PDF, are permanently the
+// same.
 func TestPDF_I10_IsFixedForEver(t *testing.T) {
 	got := string(PDFRequest{Receiving: "ap+o'neill&co@in.example", Notify: "clerk@acme.example"}.Encode())
 	want := `{"receivingEmailAddress":"ap+o'neill&co@in.example","notificationEmailAddress":"clerk@acme.example"}`
@@ -233,7 +234,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
 	for name, row := range map[string]struct {
 		ticket         Ticket
-		alone, limited time.Duration // without a limit, and with one of 15 minutes
+		alone, limited time.Duration // unlimited, and limited to 15 minutes
 	}{
 		"NothingKnown":              {Ticket{}, 15 * time.Minute, 15 * time.Minute},
 		"SignedAtAlone":             {Ticket{Date: noon, SignedAt: noon.Add(-time.Hour)}, 15 * time.Minute, 15 * time.Minute},

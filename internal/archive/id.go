@@ -85,7 +85,7 @@ func (id ID) GenerationOf(other ID) (n uint8, ok bool) {
 const MaxDerivation = 3
 
 // Derivation returns the n-th identity (n ≥ 1) that follows a derived one which
-// another document has. It is no generation: each has generations of its own.
+// another document has. It has its own generations.
 func (id ID) Derivation(n int) ID {
 	return ID(uuid.NewSHA1(uuid.UUID(id), fmt.Appendf(nil, "derivation %d", n)))
 }

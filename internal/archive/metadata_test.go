@@ -60,7 +60,7 @@ func BenchmarkParseMetadata(b *testing.B) {
 	}
 }
 
-// Two documents bear one number where a bookkeeper would say so, and in no other case.
+// Two documents bear one number where a bookkeeper would say so, and only then.
 func TestNumberDigest_WhatABookkeeperTakesForOneNumber(t *testing.T) {
 	first := Document{Type: "Invoice", Number: "RE-é12", Date: "2026-10-31T00:00:00Z", SenderName: "Müller GmbH", Amount: "10.00"}
 	for name, row := range map[string]struct {
@@ -122,7 +122,7 @@ func TestHasStrangeDate(t *testing.T) {
 }
 
 // I18: a name that a program or a system gives is known in each spelling, and a
-// name that people give is not taken for one.
+// name that people give counts as theirs.
 func TestNames_I18_AreKnownByTheirForm(t *testing.T) {
 	for what, of := range map[string]struct {
 		is      func(string) bool
@@ -263,7 +263,7 @@ func TestObject_I8_OneNameForOneObject(t *testing.T) {
 	}
 }
 
-// A store may send an upload on to another host, and to no other object.
+// A store may send an upload on to another host, for the same object only.
 func TestLeadsOn_I8_SameObjectElsewhere(t *testing.T) {
 	for to, same := range map[string]bool{
 		"https://b.eu.example/dir/k.zip?" + signedAgain:  true,

@@ -86,7 +86,8 @@ func TestCompare_I32_NotCompared(t *testing.T) {
 	says("there is none")
 }
 
-// A line about what comes in tells of no entry, and is no fault.
+// A line about incoming documents is valid although it names an arrival instead
+// of an entry.
 func TestKeyOf_PassesArrivalsOver(t *testing.T) {
 	key := archive.NewKey(time.Unix(1_790_000_000, 0))
 	a := arrival.Arrival{Key: key, Rev: 1, Kind: arrival.Extract, State: arrival.Announced, Item: "4711"}

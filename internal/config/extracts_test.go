@@ -82,7 +82,7 @@ func TestBooks(t *testing.T) {
 	}
 	kit.Want(t, "names of a column",
 		mustLoad(t, withExtracts(goodExtracts+strings.Replace(goodBooks, "NUM", "[NUMBER, NUM]", 1))).Books.Columns.Number, Names{"NUMBER", "NUM"})
-	mustLoad(t, withExtracts("books: {from: soon}\n")) // without a table nothing of it counts
+	mustLoad(t, withExtracts("books: {from: soon}\n")) // only a table makes it count
 }
 
 func TestBooks_Mistakes(t *testing.T) {

@@ -16,8 +16,9 @@ func Reload(path string, env Env, old Config) (Config, error) {
 	return next, next.CheckMachine(env)
 }
 
-// checkUnchanged refuses changes that a running vaultd cannot make: its ledger is open and bound to the
-// services, and port and socket are in use. A service that old does not use may be added.
+// checkUnchanged refuses changes that need a restart: its ledger is open and
+// bound to the services, and port and socket are in use. A service that is new
+// to old may be added.
 func (c *Config) checkUnchanged(old Config) {
 	const restart = "put it back, or restart vaultd instead: systemctl restart vaultd"
 	const bound = "put it back; a ledger is bound to one environment and one address of each service, and another one needs a state_dir and a vaultd of its own"

@@ -159,7 +159,7 @@ func TestConfig_AccountFaults(t *testing.T) {
 	}
 }
 
-// An account has the defaults of auth, and is shown without who signs in.
+// An account has the defaults of auth, and is shown with its users left out.
 func TestConfig_AccountDefaults(t *testing.T) {
 	cfg := mustLoad(t, accounts("\n    beta: {method: basic, username: somebody, secret_file: /etc/./vaultd/b}", "vault: V-2, account: beta"))
 	got := cfg.Service.Accounts["beta"]

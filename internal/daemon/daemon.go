@@ -76,8 +76,8 @@ type VaultClient interface {
 	ingest.Asker
 }
 
-// BindingError says that a ledger was made for another environment or service. What is the key of the configuration where the
-// service is another one than the archive.
+// BindingError says that a ledger was made for another environment or service.
+// For a service other than the archive, What is the key of the configuration.
 type BindingError struct{ What, Ledger, Config string }
 
 // Error implements error.

@@ -270,8 +270,9 @@ func TestMount_I18_I26_OnThePlaceOfAllKeptFolders(t *testing.T) {
 	})
 }
 
-// I26: a share that does not answer is told within a minute, by whoever asks, at once; and
-// I23: nobody touches it meanwhile, so that nothing else waits for it.
+// I26: a share that hangs is reported within a minute, and at once to a
+// command; and I23: vaultd leaves it alone meanwhile, so that all else
+// continues.
 func TestProbe_I26_AShareThatHangs(t *testing.T) {
 	t.Parallel()
 	var hangs atomic.Pointer[chan struct{}]

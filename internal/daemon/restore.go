@@ -107,8 +107,8 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 }
 
 // CheckBinding returns a [*BindingError] where a ledger was made for another
-// environment or service, or has used another address of one of the others. A
-// service that the ledger has not used yet is bound by the first [Daemon.Run].
+// environment or service, or has used another address of one of the others. The
+// first [Daemon.Run] binds a service that is new to the ledger.
 func CheckBinding(info ledger.Info, environment, baseURL string, others []ledger.Address) error {
 	if info.Environment != environment {
 		return &BindingError{"environment", info.Environment, environment}
@@ -161,8 +161,8 @@ func (cfg Config) readMarks(ours drop.OwnershipMark) (last latestMark, away []st
 type Rebuilt struct {
 	recovery.Report
 	Info      ledger.Info
-	Kept      string   // name of the file that lay there before; empty: none did
-	Untrusted []string // drop folders whose keys are not believed, and why: their receipts count as unsigned
+	Kept      string   // name of the file that was there before; may be empty
+	Untrusted []string // drop folders with untrusted keys, and why: their receipts count as unsigned
 }
 
 // Rebuild makes a new ledger of what lies in the drop folders, which name the old one:
@@ -261,7 +261,7 @@ func (cfg Config) findOwner() (ours drop.OwnershipMark, err error) {
 }
 
 // readReceiptKeys returns the keys of the lost ledger, by the marks of the drop
-// folders, and which marks are not believed.
+// folders, and which marks are untrusted.
 func (cfg Config) readReceiptKeys() (keys, untrusted []string, err error) {
 	for _, d := range cfg.Drops {
 		found, err := drop.ReadReceiptKeys(d.Path)

@@ -96,8 +96,9 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 	}
 }
 
-// The catalog stops growing before the work has to stop for want of room, on the disk of the state directory itself: the spool may be a mount of
-// its own. What it says is the same each time, so it is logged once.
+// The catalog stops growing before the work has to stop for want of room, on
+// the disk of the state directory: the spool may be another mount. Its message
+// is the same each time, so it is logged once.
 func TestCheckCatalogSpace_I26_LeavesTheRoomToTheWork(t *testing.T) {
 	t.Parallel()
 	free := int64(0)
@@ -113,8 +114,9 @@ func TestCheckCatalogSpace_I26_LeavesTheRoomToTheWork(t *testing.T) {
 	}
 }
 
-// I24: whatever the disk of a drop folder answers, nothing is rejected and nothing is lost; it is told in words, once,
-// and goes on by itself.
+// I24: whatever the disk of a drop folder answers, every document stays and
+// remains accepted; the fault is reported in words, once, and the work resumes
+// automatically.
 func TestDisk_I24_DropDiskFails(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -36,7 +36,7 @@ type SpoolState struct {
 	Reserve       int64 // bytes set aside for the ledger
 	ReserveWanted int64 // what should be
 
-	Waiting []spool.Waiting // queues whose share has no room for their next package
+	Waiting []spool.Waiting // queues whose share is too full for their next package
 
 	Full      time.Time // since when nothing new is taken or packed for want of room; zero: new folders are taken
 	IsBlocked bool      // nothing at all is begun before there is room for the ledger

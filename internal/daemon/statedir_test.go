@@ -144,8 +144,8 @@ func backlog(t *testing.T, l *boltledger.Ledger, n int) {
 	}
 }
 
-// What a start does before it is ready does not grow with what waits: whoever reads an
-// entry, or looks at a package, must allocate for it.
+// The work of a start before it is ready stays the same however much waits:
+// whoever reads an entry, or looks at a package, must allocate for it.
 func TestOpen_I21_DoesNotReadTheBacklog(t *testing.T) {
 	d, cfg := idle(t)
 	again := func() {

@@ -69,7 +69,7 @@ type Config struct {
 	Environment   string // test or production; a drop folder of the other one is refused
 	Epoch         uint64 // of the ledger; a drop folder that a later epoch worked on is refused
 	ReceiptKeys   []string
-	HasWorkedHere bool // this ledger worked here before, so a folder without its mark is the wrong one
+	HasWorkedHere bool // this ledger worked here before, so a folder that lacks its mark is the wrong one
 
 	Hook durable.Hook // nil, or a counter; more in tests only
 }

@@ -27,16 +27,17 @@ func (m OwnershipMark) equal(o OwnershipMark) bool {
 	return m.LedgerID == o.LedgerID && m.Environment == o.Environment && m.Epoch == o.Epoch && slices.Equal(m.ReceiptKeys, o.ReceiptKeys)
 }
 
-// UntrustedKeysError says why the keys in a mark are not believed: somebody else
-// than vaultd may have written them.
+// UntrustedKeysError says why the keys in a mark are untrusted: another user
+// may have written them.
 type UntrustedKeysError struct{ What string }
 
 func (e *UntrustedKeysError) Error() string { return e.What }
 
 // ReadReceiptKeys returns the keys that the mark of the drop folder at path
-// names. It is for whoever has nothing else to check receipts with: the error is
-// an [*UntrustedKeysError] where others than root and this user could have
-// written the mark, or where owners and rights are not those of the server.
+// names. It is for callers that have only the mark to check receipts with: the
+// error is an [*UntrustedKeysError] where others than root and this user could
+// have written the mark, or where owners and rights are not those of the
+// server.
 func ReadReceiptKeys(path string) (keys []string, err error) {
 	vaultd, err := openVaultdDir(path)
 	if vaultd == nil {

@@ -11,28 +11,28 @@ import (
 )
 
 // MountModes says whether the modes of a file system come from its mount, as
-// with CIFS, ntfs-3g and some FUSE: chmod then has no effect, and each folder
-// has the mode and the group that the mount's options say.
+// with CIFS, ntfs-3g and some FUSE: chmod then fails or is ignored, and each folder has
+// the mode and the group that the mount's options say.
 type MountModes struct {
-	Decide bool        // chmod has no effect
+	Decide bool        // chmod fails or is ignored
 	Mode   fs.FileMode // of a new folder
 	Gid    int         // its group
 }
 
-// triedMode is the mode that tryModes asks for: one that no mount is given.
+// triedMode is the mode that tryModes asks for: mounts are given other ones.
 const triedMode fs.FileMode = 0o710
 
 // newMountModes compares the mode that a new folder was to have with the one
-// that it has, and chmodErr with the errors of a file system that cannot chmod.
+// that it has, and chmodErr with the errors of a file system that lacks chmod.
 func newMountModes(asked, seen fs.FileMode, gid int, chmodErr error) MountModes {
 	return MountModes{Decide: durable.IsUnsupportedMode(chmodErr) || chmodErr == nil && seen.Perm() != asked.Perm(), Mode: seen.Perm(), Gid: gid}
 }
 
-// Check returns a [*ModesError] where vaultd cannot work in a folder of its own
-// that has the mode and the group that the mount gives it. dropGid is the
-// drop's group, and accepted says that the configuration has "modes: mount" for
-// the drop. What the group of the drop may change, its administrator may have
-// decided; nobody decides that for the whole machine, or for another group.
+// Check returns a [*ModesError] where the mode and the group that the mount
+// gives to vaultd's own folders keep vaultd from working. dropGid is the drop's
+// group, and accepted says that the configuration has "modes: mount" for the
+// drop. An administrator may let the group of the drop write; for the whole
+// machine, or for another group, it is always refused.
 func (m MountModes) Check(path string, mode fs.FileMode, gid, dropGid int, accepted bool) error {
 	fault := &ModesError{Path: path, Mode: mode.Perm(), Gid: gid}
 	switch {
@@ -94,8 +94,8 @@ func tryModes(dir *durable.Dir, prefix string) (m MountModes, err error) {
 }
 
 // adaptToMount tries whether the modes in dir come from its mount. If so,
-// errors of chmod and chown are ignored in dir from then on. A try that failed
-// proves nothing: the disk may be full. Modes then count as vaultd's own, with
+// errors of chmod and chown are ignored in dir from then on. A failed try
+// leaves it open: the disk may be full. Modes then count as vaultd's own, with
 // which less is allowed.
 func adaptToMount(dir *durable.Dir) (MountModes, error) {
 	m, err := tryModes(dir, "")
@@ -125,9 +125,9 @@ func (f *Folder) checkPrivate(d *durable.Dir, name string) error {
 }
 
 // TryModes tries whether the modes in the drop folder of cfg come from its
-// mount, and returns a [*ModesError] where vaultd could not work with them. It
+// mount, and returns a [*ModesError] where they keep vaultd from working. It
 // makes an empty folder and removes it: in .vaultd where that is, else in the
-// drop folder itself. Any other error says why it could not be tried.
+// drop folder itself. Any other error says why the try failed.
 func TryModes(cfg Config) (m MountModes, err error) {
 	f := &Folder{cfg: cfg}
 	if f.root, err = durable.Open(cfg.Path, nil); err != nil {

@@ -14,8 +14,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I27: what a mount decides is accepted only where the configuration says so,
-// and never where everybody or another group may write.
+// I27: what a mount decides is accepted only where the configuration says so;
+// write access for everybody or another group is always refused.
 func TestMountModes_I27_WhoMayWrite(t *testing.T) {
 	const group, other = 100, 101
 	for name, row := range map[string]struct {
@@ -44,7 +44,7 @@ func TestMountModes_I27_WhoMayWrite(t *testing.T) {
 		"ChmodNotSupported":     {triedMode, unix.ENOTSUP, group, false, true, true, false},
 		"ChmodForbidden":        {0o770, unix.EPERM, group, true, true, true, false},
 		"ChmodForbiddenToWrite": {0o777, unix.EPERM, group, true, true, false, false},
-		"DiskFault":             {0o770, unix.EIO, group, true, false, true, false}, // proves nothing
+		"DiskFault":             {0o770, unix.EIO, group, true, false, true, false}, // leaves it open
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMountModes(triedMode, row.seen|fs.ModeDir, row.gid, row.chmodErr)
@@ -97,8 +97,8 @@ func mountOf(t *testing.T, path string, mode fs.FileMode, err error) func(op, na
 	}
 }
 
-// A drop whose mount decides the modes: vaultd works where it may, and says
-// what to do where it may not.
+// A drop whose mount decides the modes: vaultd works where it may, and
+// otherwise says what to do.
 func TestOpen_I27_MountDecidesModes(t *testing.T) {
 	for name, row := range map[string]struct {
 		mode     fs.FileMode
@@ -127,8 +127,9 @@ func TestOpen_I27_MountDecidesModes(t *testing.T) {
 	}
 }
 
-// worksOnMount opens a drop folder on a mount that decides the modes. Where it
-// works, a folder goes its whole way there, and the folder opens a second time.
+// worksOnMount opens a drop folder on a mount that decides the modes. In an
+// accepted mount a folder goes its whole way, and the folder opens a second
+// time.
 func worksOnMount(t *testing.T, cfg Config, works bool) {
 	t.Helper()
 	f, err := Open(cfg)
@@ -158,8 +159,8 @@ func worksOnMount(t *testing.T, cfg Config, works bool) {
 	}
 }
 
-// Where chmod works, a folder of vaultd's own that others may write to is
-// refused whatever the configuration says.
+// A folder of vaultd that others may write to is refused where chmod works,
+// whatever the configuration says.
 func TestOpen_I27_KeyDoesNotCoverChmod(t *testing.T) {
 	path := share(t)
 	cfg := config(path)
@@ -220,7 +221,7 @@ func TestOpen_I27_RealMountDecidesModes(t *testing.T) {
 	}
 }
 
-// A try that cannot be made counts as no answer.
+// A try that is impossible leaves the answer open.
 func TestTryModes_I32_CannotBeTried(t *testing.T) {
 	path := share(t)
 	for name, cfg := range map[string]Config{"Missing": config(filepath.Join(path, "gone")), "NoGroup": {Path: path, Group: "no such group"}} {

@@ -182,7 +182,7 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	os.Symlink("/etc/passwd", form)
 	write("five")
 	kit.Want(t, "a link was replaced or followed", kit.Value(os.Readlink(form))(t), "/etc/passwd")
-	os.Remove(path + "/.vaultd/template.json") // as after a crash: whose it is cannot be told
+	os.Remove(path + "/.vaultd/template.json") // as after a crash: the owner is unknown
 	write("six")
 	want(help, "help five\r\n")
 	kit.Want(t, "info.Mode().Perm()", kit.Value(os.Stat(path+"/_template"))(t).Mode().Perm(), 0o750)

@@ -312,8 +312,9 @@ func TestDispose_OtherFileSystemIsRefusedInWords(t *testing.T) {
 	kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/"+rel+"/rechnung.pdf")), nil)
 }
 
-// TestDispose_I18_OneFileIsExchangedWhileAnotherGoes: whoever still has the folder open reaches into the
-// claim. What was compared is looked at once more just before it goes.
+// TestDispose_I18_OneFileIsExchangedWhileAnotherGoes: whoever still has the
+// folder open reaches into the claim. The compared file is checked once more
+// just before its removal.
 func TestDispose_I18_OneFileIsExchangedWhileAnotherGoes(t *testing.T) {
 	const precious = "what nobody has archived"
 	path := share(t)

@@ -91,7 +91,7 @@ func TestDifferencesCause_NamesAFew(t *testing.T) {
 	kit.Lacks(t, "cause", text, "5.pdf")
 }
 
-// Entries that a person must decide about are never resolved by a name.
+// A name leaves entries alone that an operator must decide about.
 func TestReturned_WhatOnlyAPersonResolves(t *testing.T) {
 	ok := ledger.Entry{State: ledger.Rejected, Source: ledger.Returned}
 	kit.Check(t, isCorrectable(ok), "a plain rejection cannot be corrected, want it correctable")
@@ -114,7 +114,8 @@ func TestReturned_WhatOnlyAPersonResolves(t *testing.T) {
 	}
 }
 
-// The files of a copy keep their names, unless the drop folder or a system would take that for something else. No two get one name.
+// The files of a copy keep their names, unless the drop folder or a system
+// would take that for something else. Each gets its own name.
 func TestCopyNames(t *testing.T) {
 	n := newCopyNames("metadata.json")
 	for _, row := range []struct{ name, want string }{

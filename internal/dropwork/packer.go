@@ -117,8 +117,9 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry, build func(cla
 	return nil
 }
 
-// largestPackage returns how many bytes the package of a folder takes at most: its files and, for each, what a ZIP says of it. What cannot be looked at
-// counts as nothing: packing it fails.
+// largestPackage returns how many bytes the package of a folder takes at most:
+// its files and, for each, what a ZIP says of it. An unreadable file counts as
+// zero bytes: packing it fails.
 func largestPackage(root *os.Root) int64 {
 	const perFile = 1 << 10
 	size := int64(64 << 10) // the document, and the end of the ZIP

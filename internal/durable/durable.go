@@ -304,8 +304,8 @@ func groupOf(info fs.FileInfo) int {
 }
 
 // IgnoreModeErrors makes d, and each directory that is opened in it from now
-// on, ignore that chmod or chown is not possible: the caller has found that
-// modes and groups come from the mount there.
+// on, ignore errors of chmod and chown: the caller has found that modes and
+// groups come from the mount there.
 func (d *Dir) IgnoreModeErrors() { d.ignoresModes.Store(true) }
 
 // IsUnsupportedMode reports whether an error of chmod or chown is that of a

@@ -248,7 +248,7 @@ func (s *Server) writeReply(w http.ResponseWriter, c *call, rep reply) {
 		h[k] = v
 	}
 	h.Set("Date", s.cfg.Clock().UTC().Format(http.TimeFormat))
-	if c.host == storeHost { // a store gives each call an id of its own
+	if c.host == storeHost { // a store gives each call its own id
 		h.Set("X-Amz-Request-Id", c.record.RequestID)
 	} else {
 		h.Set(s.cfg.RequestIDHeader, c.record.RequestID)

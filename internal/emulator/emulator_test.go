@@ -224,7 +224,8 @@ func zipOf(text string) string {
 	return b.String()
 }
 
-// Every row of the table is known to the faults, and every row of the API but the tokens' wants credentials of its own service.
+// Every row of the table is known to the faults, and every row of the API but
+// the tokens' wants its own service's credentials.
 func TestOperations(t *testing.T) {
 	w := newPDFWorld(t, nil)
 	for _, o := range w.operations {
@@ -246,7 +247,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// On one host, what lies under the store's path is the store's, also where it is not a clean path.
+// On one host, everything under the store's path is the store's, also by an
+// unclean path.
 func TestOneHost_UncleanPath(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.StoreURL = nil })
 	srv := httptest.NewServer(w.Server)

@@ -174,12 +174,13 @@ func TestIndexFaults(t *testing.T) {
 	}
 }
 
-// A document whose retention is over is in neither index nor status list; its bumId is unknown, and so is its package.
+// A document whose retention is over is gone from index and status list; its
+// bumId and its package are unknown.
 func TestRetentionReading(t *testing.T) {
 	w := newWorld(t, nil)
 	ticket := w.register(1)
 	w.mustPut(ticket, zipOf("a"))
-	unused := w.register(2) // never archived: nothing of it ends
+	unused := w.register(2) // still unarchived: it stays whole
 	w.now = w.now.Add(time.Hour)
 	w.read(Readings{Retention: 24 * time.Hour})
 	shown := func() (list, index bool, status, download int) {

@@ -82,8 +82,7 @@ func TestRows_I31_LongRowsAreRead(t *testing.T) {
 		"lines %v, last %q, want six, the last with a line break", lines, last)
 }
 
-// I31: amounts and days are read exactly, and what cannot be read in one way is
-// never guessed.
+// I31: amounts and days are read exactly, and an ambiguous one is left unread.
 func TestParse_I31_ReadsExactly(t *testing.T) {
 	for text, want := range map[string]string{"119.00": "119.00", "+0119.5": "119.5", "-0.00": "0.00", "-1.10": "-1.10", "1.19e2": "119", "12E-1": "1.2", " 7 ": "7",
 		"1.234,50": "1234.50", "1,234.50": "1234.50", "1.234.567": "1234567", "12 EUR": "12", "9007199254740993.10": "9007199254740993.10", "−5,5": "-5.5", "0,125": "0.125"} {

@@ -112,9 +112,9 @@ func TestSeal_SameNumberAtOnceIsNotMissed(t *testing.T) {
 	})
 }
 
-// same_number: hold and strange_dates: hold let a document wait for an operator, and
-// the ledger records the reason. The operator lets it continue, and has looked at it
-// then. The first document with a number is not held.
+// same_number: hold and strange_dates: hold let a document wait for an
+// operator, and the ledger records the reason. The operator lets it continue,
+// and has looked at it then. The first document with a number passes.
 func TestSeal_HoldsWhatIsUnusual(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -107,8 +107,8 @@ func TestIdentify_I2_ALaterDerivationAlone(t *testing.T) {
 	}
 }
 
-// I21: a PDF that is sent again takes the next generation, and none after the
-// last one, which is the last that a rebuild looks for.
+// I21: a PDF that is sent again takes the next generation, up to the last one
+// that a rebuild looks for.
 func TestIdentify_I21_GenerationsEnd(t *testing.T) {
 	t.Parallel()
 	base := derivedID("", "scans 0.pdf")

@@ -201,8 +201,8 @@ func TestTarget_QueuesAreTheLedgers(t *testing.T) {
 	kit.Want(t, "queue of a vault", ingest.AskTarget(e.Vault).Queue(), ledger.QueueOf(e))
 }
 
-// I23: a vault that takes nothing fills its own share of the spool. Its backlog is
-// not packed, and another vault's folders are archived as usual.
+// I23: a stuck vault fills its own share of the spool. Its backlog is not
+// packed, and another vault's folders are archived as usual.
 func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestSeal_I23_ABacklogDelaysNoOther(t *testing.T) {
 		r.drop("BIG", 3000)
 		r.pass(time.Minute)
 		r.drop("B", 1)
-		r.pass(6 * time.Minute) // behind what one search found, and not behind everything
+		r.pass(6 * time.Minute) // behind the entries of one search alone
 		kit.Want(t, "folders of the other drop that wait", r.statesOf("B")[ledger.Discovered], 0)
 		n := r.statesOf("BIG")[ledger.Discovered]
 		kit.Check(t, n >= 1500, "%d folders of the backlog wait, want at least 1500: the test shows nothing", n)

@@ -171,8 +171,8 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 		if !known {
 			return c.sealUnlessSucceeded(d, e, p, derived)
 		}
-		// Two entries of one identity never go on at the same time. The ledger
-		// compares once more when the seal is committed.
+		// Only one entry of an identity proceeds at a time. The ledger compares
+		// once more when the seal is committed.
 		verdict := ledger.CompareIdentity(first, p.Sealed, e.Route, string(d.Vault))
 		if verdict == ledger.Proceed || verdict == ledger.Conflict && isSentAgainByDecision(e, first, p.Sealed) {
 			return c.sealEntry(d, e, p, &first)
@@ -182,7 +182,7 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 		}
 		c.cfg.Log.Warn("the sidecar of another document names the clientUUID that is derived from this one, which gets the next", "key", e.Key, "id", id, "other", first.Key)
 	}
-	return nil // not reached: the last one ends the loop
+	return nil // unreachable: the last one ends the loop
 }
 
 // isSentAgainByDecision reports whether a person has decided that an entry goes, flagged, though first was closed in doubt.
@@ -262,9 +262,9 @@ func (c *Engine) endUsedUp(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	return c.endUnsealed(e, ledger.Refused{Cause: cause}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
 }
 
-// sealUnlessSucceeded admits an identity that no entry holds. A ledger that was
-// made anew may know the same invoice by a later one alone: by that it was
-// archived. first is the identity that the packager gave.
+// sealUnlessSucceeded admits an identity that is free. A rebuilt ledger may
+// know the same invoice by a later one alone: by that it was archived. first is
+// the identity that the packager gave.
 func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first archive.ID) []ledger.Change {
 	for id := range first.Later(p.Sealed.IDFromSidecar) {
 		later, known, err := c.holderOf(id, e.Key)

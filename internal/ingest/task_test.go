@@ -49,7 +49,7 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 	kit.Want(t, "changes", len(l.changes), len(es))
 }
 
-// I12: the words about a document of a route name nothing that belongs to another route.
+// I12: the words about a document name only things of its own route.
 func TestWords_I12_EachRouteHasItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, r := range ledger.Routes() {

@@ -30,8 +30,8 @@ const (
 	AskedByService                         // sent, and a service that pays early asks for something, or has a credit note
 	LooksCutOff                            // archived or delivered with a file that looks cut off, and not reviewed
 	RejectedLate                           // delivered, and the network rejected it after that
-	ContentDiffers                         // archived, and the last download that was compared is not what was sent
-	ByReceiptAlone                         // an unsigned receipt calls it archived, and the archive does not, see [Entry.RestsOnReceipt]
+	ContentDiffers                         // archived, and the last download that was compared differs from what was sent
+	ByReceiptAlone                         // only an unsigned receipt calls it archived, see [Entry.RestsOnReceipt]
 
 	endOfAttention // behind the last class; not stored
 )

@@ -80,8 +80,8 @@ type Address struct {
 	URL string
 }
 
-// Bind returns i bound to each address of used whose key it has no address for.
-// An address that it has stays.
+// Bind returns i bound to each address of used whose key is new to it. An
+// address that it has stays.
 func (i Info) Bind(used []Address) Info {
 	i.Others = slices.Clone(i.Others)
 	for _, a := range used {

@@ -139,7 +139,7 @@ type Registration struct {
 	// Unproven says that an upload without Content-MD5 got no 2xx and may have
 	// stored bytes: some stores keep a body that was cut off as a whole one.
 	Unproven bool
-	Differs  bool // the last download of it that was compared is not what was sent
+	Differs  bool // the last download of it that was compared differs from what was sent
 
 	SucceededAt time.Time // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
 
@@ -353,8 +353,8 @@ func (e Entry) NeedsComparison() bool {
 }
 
 // ContentDiffers reports whether the last download of what is archived that was
-// compared is not what was sent. The source is not disposed of then, also where
-// somebody has closed the entry.
+// compared differs from what was sent. The source is kept then, also where an
+// operator has closed the entry.
 func (e Entry) ContentDiffers() bool {
 	r := e.findRegistration(e.ArchivedRemote)
 	return e.State == Archived && r != nil && r.Differs

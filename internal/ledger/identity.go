@@ -44,8 +44,7 @@ func isOtherDocument(first Entry, ev Sealed, route Route, vault string) bool {
 }
 
 // IsIDChosenByOther reports whether first is another document whose sidecar
-// names the identity that is derived from ev: whoever wrote that sidecar must
-// not keep ev from being archived.
+// names the identity that is derived from ev: ev must be archived all the same.
 func IsIDChosenByOther(first Entry, ev Sealed, route Route, vault string) bool {
 	return first.IDFromSidecar && !ev.IDFromSidecar && isOtherDocument(first, ev, route, vault)
 }

@@ -141,7 +141,8 @@ type Reconciled struct{}
 func (Reconciled) JournalName() string { return "reconciled" }
 
 func (Reconciled) apply(e *Entry, _ archive.Instant) error {
-	// What rests on a receipt alone is archived by the service's word, or goes into quarantine first.
+	// An entry that rests on a receipt alone becomes archived by the service's
+	// status, or is quarantined first.
 	if !e.NeedsReconcile || e.RestsOnReceipt() && e.State.IsOpen() {
 		return ErrIllegal
 	}
@@ -182,13 +183,14 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// CauseByReceiptAlone is the code of the cause of an entry that a receipt
-// without a signature of this ledger opened. The receipt tells what the folder
-// holds; that it is archived, the archive has not said.
+// CauseByReceiptAlone is the code of the cause of an entry that an unsigned
+// receipt opened. The receipt says what the folder holds; the archive's
+// confirmation is missing.
 const CauseByReceiptAlone = "by-receipt-alone"
 
 // RestsOnReceipt reports whether a receipt alone says that the document is
-// archived. It ends with the archive's own answer, or with a person's decision.
+// archived. It ends with the archive's own answer, or with an operator's
+// decision.
 func (e Entry) RestsOnReceipt() bool {
 	return (e.State.IsOpen() || e.State == Quarantined) && e.Cause.Code == CauseByReceiptAlone
 }
@@ -280,7 +282,7 @@ func (ev Recovered) isComplete() bool {
 		return false
 	case ev.InDoubt && (ev.State != Rejected || ev.Route.IsAsked()):
 		return false
-	case ev.State == Packaged: // by a receipt alone: what it says of the archive does not count
+	case ev.State == Packaged: // by a receipt alone: its statements about the archive are ignored
 		return ev.Route.IsAsked() && kept && ev.Cause.Code == CauseByReceiptAlone && ev.Remote == "" && !ev.Content.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
 	case ev.State == Quarantined: // by a delivery note alone
 		return !ev.Route.IsAsked() && kept && ev.Cause.Code == CauseDeliveryUnknown && ev.Remote == "" && !ev.Content.IsZero() && ev.UploadedAt.IsZero()

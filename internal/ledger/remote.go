@@ -266,7 +266,7 @@ func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {
 type UploadAccepted struct {
 	NotBefore time.Time
 	Sent      archive.Digest    // SHA-256 of the bytes that left
-	Seal      archive.Digest    // stands for Sent in the journal; see Document.Seal
+	Seal      archive.Digest    // replaces Sent in the journal; see Document.Seal
 	Request   archive.RequestID // of the upload
 }
 
@@ -292,7 +292,7 @@ func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
 // must be the recorded one.
 type DeliveryConfirmed struct {
 	Sent    archive.Digest    // SHA-256 of the bytes that left
-	Seal    archive.Digest    // stands for Sent in the journal; see Document.Seal
+	Seal    archive.Digest    // replaces Sent in the journal; see Document.Seal
 	Request archive.RequestID // of the upload
 }
 

@@ -308,9 +308,9 @@ func TestDisposal_I3_I4_WaitsForAComparison(t *testing.T) {
 	}
 }
 
-// I3, I26: a download that is not what was sent needs a person, and keeps the source
-// from being removed: also when a person has closed it, until a download is the same.
-// A close before it knew nothing of it.
+// I3, I26: a download that differs from what was sent needs attention, and
+// keeps the source until a later download is the same, also after an operator
+// has closed it. An earlier close leaves it open.
 func TestDownload_I3_I26_OtherContent(t *testing.T) {
 	differs := ContentDiffered{}
 	e := usual(Archived)

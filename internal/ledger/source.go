@@ -122,7 +122,7 @@ func (ContentDiffered) apply(e *Entry, _ archive.Instant) error {
 	if e.State != Archived || r == nil || r.Differs {
 		return ErrIllegal
 	}
-	r.Differs, e.Resolved = true, false // a person who resolved something before did not know this
+	r.Differs, e.Resolved = true, false // this is news since the last decision of an operator
 	return nil
 }
 

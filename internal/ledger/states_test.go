@@ -206,7 +206,7 @@ func comments(t *testing.T) map[string]string {
 	return said
 }
 
-// The reason why a source could not be placed or removed ends once it was. The
+// The reason why placing or removing a source failed ends once it succeeds. The
 // reason of a rejection, and one for which an operator must act, stays.
 func TestPlaced_I12_TheReasonOfATryEnds(t *testing.T) {
 	at := archive.Instant{Wall: epoch}
@@ -241,7 +241,8 @@ func TestPlaced_I12_TheReasonOfATryEnds(t *testing.T) {
 	}
 }
 
-// UnnamedSince when a thing lies there is told by a clock that may be set: a first sighting in the future does not make it wait for days.
+// UnnamedSince is by a clock that may be set: an item first seen in the future
+// is handled without a wait of days.
 func TestScan_I32_OverdueByAClockThatWasSet(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	for _, row := range []struct {
@@ -256,7 +257,8 @@ func TestScan_I32_OverdueByAClockThatWasSet(t *testing.T) {
 	}
 }
 
-// What vaultd takes by itself needs nobody, and what has no name counts only beside what needs somebody.
+// Items that vaultd handles automatically need no attention, and unnamed ones
+// count only next to those that do.
 func TestScan_I26_NeedsPerson(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	old := now.Add(-time.Hour)

@@ -47,7 +47,7 @@ func TestFetchDocument_LacksWhatMayBeLacking(t *testing.T) {
 	for name, body := range map[string]string{
 		"NothingButData": `{"data":{}}`, "Nulls": `{"bumId":null,"fileRefs":null,"links":null,"origin":null,"data":{"accountingSupplierParty":null,"invoiceLines":null,"taxTotal":null}}`,
 		"EmptyObjects": `{"fileRefs":{},"links":{},"origin":{},"data":{"externalDocumentIdentifier":{},"accountingSupplierParty":{},"taxTotal":{},"invoiceLines":{},"customFields":{}}}`,
-		"OddOrigin":    `{"origin":7,"data":{}}`, // archived as it came, and not read
+		"OddOrigin":    `{"origin":7,"data":{}}`, // archived unread, as it came
 		"NoNumber":     `{"bumId":"` + string(bumID) + `","data":{"taxTotal":{"taxSubtotals":[{"taxableAmount":"1.234,56"}]}}}`,
 	} {
 		_, got, err := client(t, calls.Says(200, body)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
@@ -149,8 +149,8 @@ func TestFetchValidationFile(t *testing.T) {
 	}
 }
 
-// I24: a validation file that is not known under the path of the specification
-// is asked for where all other files are. What says nothing about the file is no
+// I24: a validation file that is unknown under the path of the specification is
+// asked for where all other files are. Only an answer about the file is a
 // reason to ask elsewhere.
 func TestFetchValidationFile_I24_AmongTheOtherFiles(t *testing.T) {
 	for name, r := range map[string]struct {

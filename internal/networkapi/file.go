@@ -25,9 +25,9 @@ func (c *Client) FetchFile(ctx context.Context, id archive.FileID, w io.Writer) 
 }
 
 // FetchValidationFile writes the file to w that a notification names as the
-// result of a validation, as FetchFile does. Where the network does not know it
-// under the path of the specification, which has no version, it is asked for
-// under the paths of all other files.
+// result of a validation, as FetchFile does. If it is unknown under the path of
+// the specification, which lacks a version, it is asked for under the paths of
+// all other files.
 func (c *Client) FetchValidationFile(ctx context.Context, id archive.FileID, w io.Writer) (told archive.FileTold, err error) {
 	get := func(path []string) (err error) {
 		told, err = c.fetch(ctx, apicall.Request{Op: "fetch a validation file", Path: path}, w)

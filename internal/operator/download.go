@@ -53,8 +53,10 @@ func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.Remot
 		mark.Cause = judge(f)
 	}
 	mark.At = d.Now()
-	// The outcome is recorded even when the asker has gone away. After a crash before these commits the download counts, without an outcome;
-	// between them the entry has it already, so that no report calls a person for what status does not know.
+	// The outcome is recorded even when the asker has gone away. After a crash
+	// before these commits the download counts, without an outcome; between
+	// them the entry has it already, so that each report that asks for
+	// attention agrees with status.
 	ctx = context.WithoutCancel(ctx)
 	return f, errors.Join(failed, d.noteCompared(ctx, v, r, mark.Cause), d.Ledger.CommitMark(ctx, mark, nil))
 }
@@ -81,7 +83,7 @@ func (d Downloads) noteCompared(ctx context.Context, v archive.VaultID, r archiv
 	if err == nil {
 		err = res[0].Err
 	}
-	if errors.Is(err, ledger.ErrIllegal) { // nothing new: it is known as the same, or as another
+	if errors.Is(err, ledger.ErrIllegal) { // already known as the same, or as another
 		return nil
 	}
 	return err

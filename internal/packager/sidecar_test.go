@@ -278,8 +278,8 @@ func FuzzSidecar(f *testing.F) {
 }
 
 // I18: a lock, a swap file or a backup is left out, and listed, where the file
-// that it accompanies is there and no list names it. Otherwise it is a file as
-// any other.
+// that it accompanies is there and every list leaves it out. Otherwise it is a
+// file as any other.
 func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
 	const meta = `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"`
 	backup := "a.pdf~"
@@ -316,8 +316,8 @@ func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
 	}
 }
 
-// What people copy is refused until its number and date are written into it, and then taken; the example in the help is
-// one that is taken.
+// A copied template is refused until its number and date are written into it,
+// and then taken; the example in the help is taken.
 func TestTemplate_FilledInIsTaken(t *testing.T) {
 	for name, rules := range map[string]Rules{
 		"Plain":    {Vault: "V"},

@@ -21,7 +21,7 @@ type Explanation struct {
 	Since     *time.Time `json:"since"` // in this state; not known where the journal does not tell
 	Certain   string     `json:"certain"`
 	Notes     []string   `json:"notes"`
-	Needs     *Need      `json:"needs"` // what a person must see to; null: nothing
+	Needs     *Need      `json:"needs"` // what needs attention; may be null
 	First     *Original  `json:"first"` // that a duplicate repeats
 	Because   *Cause     `json:"because"`
 	Next      *string    `json:"next"` // in words; null: nothing without a person

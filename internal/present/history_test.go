@@ -98,7 +98,7 @@ func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 	kit.Lacks(t, "the state", explainState(ledger.Entry{State: ledger.Rejected, InDoubt: true}), "certainly")
 }
 
-// I26: how far the clock is off is told in a unit that people count in.
+// I26: the error of the clock is shown in a unit that people use.
 func TestDescribeClock_I26(t *testing.T) {
 	for ahead, want := range map[float64]string{
 		0.4: "0.4 s ahead of the service's", -2: "2.0 s behind the service's", 3 * 3600: "3 h ahead of the service's",

@@ -7,7 +7,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Surface is where people or machines are told of a need.
+// Surface is where people or machines see a need.
 type Surface uint8
 
 // The surfaces.
@@ -26,8 +26,9 @@ const (
 	turnDropper = "who dropped it"
 )
 
-// NeedKind is a kind of thing that a person must see to, wherever that is told. A kind of entries has the words that stand behind their
-// count; the others have words made of what is known, see [StatusSummary.AddNeeds].
+// NeedKind is a kind of thing that needs attention, on any surface. A kind of
+// entries has the words that follow their count; the others have words made of
+// what is known, see [StatusSummary.AddNeeds].
 type NeedKind struct {
 	What  string // a stable word
 	When  string // now or soon
@@ -173,7 +174,7 @@ var needKinds = []NeedKind{
 // NeedKinds returns the table of needs, the most urgent first.
 func NeedKinds() []NeedKind { return slices.Clone(needKinds) }
 
-// KindOf returns the kind with a stable word; the zero one: there is none.
+// KindOf returns the kind with a stable word, or the zero kind.
 func KindOf(what string) NeedKind {
 	if i := rankOf(what); i < len(needKinds) {
 		return needKinds[i]
@@ -189,7 +190,7 @@ func rankOf(what string) int {
 	return len(needKinds)
 }
 
-// IsOn reports whether a surface tells of it.
+// IsOn reports whether a surface shows it.
 func (k NeedKind) IsOn(s Surface) bool { return k.On&s != 0 }
 
 // Describe says how many entries of the kind there are. Those that are on their way for too long are so for longer than alertAfter.
@@ -201,7 +202,8 @@ func (k NeedKind) Describe(n int, alertAfter time.Duration) string {
 	return text
 }
 
-// Bounds returns between which times of being taken an entry is of the kind; zero: without a bound.
+// Bounds returns between which times of being taken an entry is of the kind; a
+// zero bound is open.
 func (k NeedKind) Bounds(now time.Time, alertAfter time.Duration) (since, before time.Time) {
 	switch {
 	case k.recent:
@@ -224,7 +226,8 @@ func (k NeedKind) has(e ledger.Entry, now time.Time, alertAfter time.Duration) b
 	return !e.SeenAt.Before(since) && (before.IsZero() || e.SeenAt.Before(before))
 }
 
-// NeedOf returns the most urgent kind of which an entry is, of those that a surface tells of; the zero one: nobody must see to it.
+// NeedOf returns the most urgent kind of which an entry is, of those that a
+// surface shows, or the zero kind.
 func NeedOf(e ledger.Entry, on Surface, now time.Time, alertAfter time.Duration) NeedKind {
 	for _, k := range needKinds {
 		if k.IsOn(on) && k.has(e, now, alertAfter) {

@@ -15,7 +15,8 @@ import (
 // transientPause is how long a pause may last before it needs a person: most end by themselves.
 const transientPause = 30 * time.Second
 
-// transientFault is how long what comes in may fail, or packages may wait for room, before that needs a person: services are down for minutes.
+// transientFault is how long what comes in may fail, or packages may wait for
+// room, before that needs attention: services are down for minutes.
 const transientFault = 10 * time.Minute
 
 func (f IncomingFault) isNeed(now time.Time) bool {
@@ -25,14 +26,15 @@ func (f IncomingFault) isNeed(now time.Time) bool {
 // ClockTolerance is by how much a clock may be wrong before somebody should set it.
 const ClockTolerance = time.Minute
 
-// add adds a need, where its count is not zero.
+// add adds a need, unless its count is zero.
 func (s *StatusSummary) add(n Need) {
 	if n.Count > 0 {
 		s.Needs = append(s.Needs, n)
 	}
 }
 
-// AddNeeds adds what a person must see to. All needs get what the table says of their kinds, and its order: the most urgent first.
+// AddNeeds adds what needs attention. All needs get what the table says of
+// their kinds, and its order: the most urgent first.
 func (s *StatusSummary) AddNeeds(c Clock) {
 	s.addSafetyNeeds(c)
 	for _, k := range needKinds {
@@ -81,7 +83,8 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 	slices.SortStableFunc(s.Needs, func(a, b Need) int { return rankOf(a.What) - rankOf(b.What) })
 }
 
-// UnfitReasons says for the health pages and the service manager what keeps vaultd from being ready. No reason names a folder.
+// UnfitReasons says for the health pages and the service manager what keeps
+// vaultd from being ready. Reasons leave out the folder's name.
 func (s *StatusSummary) UnfitReasons() (reasons []string) {
 	for _, n := range s.Needs {
 		if KindOf(n.What).IsOn(OnHealth) && n.When == "now" {
@@ -91,7 +94,7 @@ func (s *StatusSummary) UnfitReasons() (reasons []string) {
 	return reasons
 }
 
-// CountNeeds counts what needs a person by the stable words of the table.
+// CountNeeds counts what needs attention by the stable words of the table.
 func (s *StatusSummary) CountNeeds() map[string]int {
 	counts := map[string]int{}
 	for _, k := range needKinds {
@@ -105,8 +108,8 @@ func (s *StatusSummary) CountNeeds() map[string]int {
 	return counts
 }
 
-// addNotTakenNeeds adds what lies in the drop folders and needs mending before it is taken, or was not taken for too long. A full disk has a
-// need of its own.
+// addNotTakenNeeds adds items of the drop folders that need a fix before they
+// are taken, or have waited too long. A full disk has its own need.
 func (s *StatusSummary) addNotTakenNeeds(full bool) {
 	for _, n := range s.NotTaken {
 		if s.Safe == nil && needsMending[n.Reason] && !(full && n.Reason == string(watch.NoRoom)) {
@@ -223,7 +226,7 @@ func (s *StatusSummary) isNeed(p PausedTarget) bool {
 	return p.NeedsPerson || s.At.Sub(p.Since) >= transientPause
 }
 
-// incomingWords names what does not come in, for the health pages.
+// incomingWords names what fails to come in, for the health pages.
 var incomingWords = map[string]string{"notices": "notifications of the business network", "extracts-paused": "extracts of the accounts-payable system"}
 
 func untilNewline(s string) string {

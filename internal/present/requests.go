@@ -8,7 +8,7 @@ import (
 )
 
 // DescribeRequests returns the ids of calls in one line, for the support of the
-// service; empty: none is known.
+// service; it may be empty.
 func DescribeRequests(all []ledger.Request) string {
 	var parts []string
 	for _, r := range all {

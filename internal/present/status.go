@@ -42,12 +42,12 @@ type StatusSummary struct {
 	Catalog string `json:"catalog"` // why find and show take longer; empty: they do not, or no daemon runs
 
 	ListsIgnored bool            `json:"-"` // the text lists the ignored names
-	Attention    EntryCounts     `json:"-"` // the entries that need a person
+	Attention    EntryCounts     `json:"-"` // the entries that need attention
 	StalledDrops []string        `json:"-"` // in words: which drop folders were not scanned for too long
 	LastScan     time.Time       `json:"-"` // the earliest last scan of the drops; zero: none was scanned
 	LongNotTaken []Need          `json:"-"` // what was not taken for too long
 	ExtractNeeds []string        `json:"-"` // extracts that need a person, with what to do
-	SpoolWaits   []SpoolWait     `json:"-"` // queues whose share of the spool has no room
+	SpoolWaits   []SpoolWait     `json:"-"` // queues whose share of the spool is full
 	Incoming     []IncomingFault `json:"-"` // why what the services tell does not come in
 	Asked        ArrivalNeeds    `json:"-"` // notifications about no sent document upon which a person must act
 	Received     ArrivalNeeds    `json:"-"` // documents that came in over the business network and need a person
@@ -57,7 +57,8 @@ type StatusSummary struct {
 	Damage         string `json:"-"` // what was met of it while the ledger was read; what is shown is not all then
 }
 
-// SpoolWait is a vault, or a service, of which nothing is packed before packages leave the spool. Sizes are bytes.
+// SpoolWait is a vault, or a service, whose packing waits until packages leave
+// the spool. Sizes are bytes.
 type SpoolWait struct {
 	Queue             string
 	Since             time.Time
@@ -112,7 +113,7 @@ type Need struct {
 	Names []string `json:"names"` // the newest few
 	Turn  string   `json:"turn"`  // whose turn it is
 
-	Brief string `json:"-"` // what the health pages say, without the name of a folder; empty: the text
+	Brief string `json:"-"` // what the health pages say, which omits the name of a folder; empty: the text
 
 	Entries []NamedEntry `json:"-"` // the entries behind the names, in their order; empty: they are no entries of the ledger
 }
@@ -177,7 +178,7 @@ type DropStatus struct {
 
 	Foreign  []ForeignPlace `json:"-"` // of somebody else, where vaultd puts things for people
 	IsPaused bool           `json:"-"` // it is not worked in
-	Do       string         `json:"-"` // about the pause, where more is known than that it must be mended
+	Do       string         `json:"-"` // about the pause, where more is known than that it needs a fix
 	Listed   time.Time      `json:"-"` // when it was last scanned as a whole
 }
 
@@ -268,10 +269,11 @@ func (b Balance) sum(states []ledger.State) (n uint64) {
 	return n
 }
 
-// EntryCounts are the entries that a person must see to, by the stable word of their kind of need.
+// EntryCounts are the entries that need attention, by the stable word of their
+// kind of need.
 type EntryCounts map[string]*NamedCount
 
-// Of returns the count of a kind, which it begins where there is none.
+// Of returns the count of a kind, which it begins if it is missing.
 func (a EntryCounts) Of(what string) *NamedCount {
 	if a[what] == nil {
 		a[what] = &NamedCount{}

@@ -190,7 +190,7 @@ func TestDetails_Recipient(t *testing.T) {
 	}
 }
 
-// No reason is without its own words.
+// Each reason has its own words.
 func TestAction_EveryReasonHasWords(t *testing.T) {
 	said := map[string]ledger.IllegalReason{}
 	for _, r := range ledger.IllegalReasons() {
@@ -204,7 +204,8 @@ func TestAction_EveryReasonHasWords(t *testing.T) {
 // pdfStates are the states that a PDF can be in.
 var pdfStates = []ledger.State{ledger.Discovered, ledger.Packaged, ledger.Registering, ledger.Registered, ledger.Sending, ledger.Delivered, ledger.Duplicate, ledger.Rejected, ledger.Quarantined}
 
-// A PDF of which nobody knows whether it was delivered: why says so, where to look, and what each decision does.
+// A PDF whose delivery is unconfirmed: why says so, where to look, and what
+// each decision does.
 func TestDelivery_I2_UnknownSaysWhatToDo(t *testing.T) {
 	e := ledger.Entry{Key: archive.Key{1}, Route: ledger.PDF, Drop: "ap-scans", Folder: "scan7.pdf", State: ledger.Quarantined, Source: ledger.Claimed, Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered"),
 		Package: archive.Package{Size: 1, SHA256: archive.Digest{1}}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "slot-1"}, Fate: ledger.MaybeStored}}}
@@ -215,7 +216,8 @@ func TestDelivery_I2_UnknownSaysWhatToDo(t *testing.T) {
 	kit.Holds(t, "the text", text, "Because       delivery unknown", "look for it in the accounts-payable system", "its number is bumId slot-1", "send it again (possibly processed twice)\n      vaultd release", "it is there, or you give it up", "vaultd close")
 }
 
-// A list's row says by which route an entry goes. A delivered one has the time of its delivery, and none of an upload.
+// A list's row says by which route an entry goes. A delivered one has the time
+// of its delivery instead of an upload's.
 func TestDelivery_RowHasItsOwnTime(t *testing.T) {
 	for _, row := range []struct {
 		e                   ledger.Entry
@@ -233,7 +235,7 @@ func TestDelivery_RowHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// book is a ledger of entries without documents.
+// book is a ledger of entries that lack documents.
 type book map[archive.Key]ledger.Entry
 
 func (b book) Entry(k archive.Key) (ledger.Entry, bool, error) { e, ok := b[k]; return e, ok, nil }
@@ -279,7 +281,7 @@ func TestFindRemarks_I12_SameNumberComesFirst(t *testing.T) {
 }
 
 // I2, I26: a document that got another identity, because the sidecar of another
-// one names its own, is told of, and no other document is.
+// one names its own, is named, and only that document.
 func TestFindRemarks_I2_I26_ChosenElsewhere(t *testing.T) {
 	content, metadata := archive.Sum([]byte("a")), archive.Sum([]byte("m"))
 	derived := archive.DeriveID("V", content, metadata)

@@ -64,8 +64,9 @@ func TestReceipt_NamesTheGenerationThatSucceeded(t *testing.T) {
 	kit.Check(t, err == nil && r.ClientUUID == base.Generation(1).String(), "clientUUID %s: %v", r.ClientUUID, err)
 }
 
-// I2, I4, I12: what is delivered lies in the recorded slot, whole and with the recorded bytes, in no second one, and nothing lies there of
-// which the ledger says that it is not there.
+// I2, I4, I12: what is delivered is in the recorded slot, whole, with the
+// recorded bytes and only there, and the slots hold only what the ledger says
+// is there.
 func TestCheck_I12_SlotsOfWhatIsDelivered(t *testing.T) {
 	whole := StoredUpload{SHA256: seal(1).Package.SHA256, Size: seal(1).Package.Size}
 	torn, other := whole, whole

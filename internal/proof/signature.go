@@ -17,8 +17,8 @@ type Signer interface {
 }
 
 // The last two lines of a signed receipt or delivery note, before its brace.
-// What is signed is the text before the line of the signature, that of the key
-// included: all lines of the file but the last two.
+// The signed text is everything before the line of the signature, that of the
+// key included: all lines of the file but the last two.
 const (
 	keyLine       = ",\n  \"publicKey\": \"%s\",\n"
 	signatureLine = "  \"signature\": \"%s\"\n}\n"
@@ -33,8 +33,8 @@ func Sign(text []byte, by Signer) []byte {
 	return fmt.Appendf(signed, signatureLine, base64.StdEncoding.EncodeToString(signature))
 }
 
-// Why a receipt or a delivery note is not believed by its signature. Each is in
-// words that follow "its receipt".
+// Reasons why the signature of a receipt or a delivery note is refused. Each is
+// in words that follow "its receipt".
 var (
 	ErrUnsigned   = errors.New("has no signature")
 	ErrUnknownKey = errors.New("is signed with a key that is not one of this ledger")
@@ -68,7 +68,7 @@ func CheckSignature(text []byte, keys []string) (publicKey string, err error) {
 	return publicKey, nil
 }
 
-// parsePublicKey returns nil where the text is no Ed25519 key.
+// parsePublicKey returns nil unless the text is an Ed25519 key.
 func parsePublicKey(text string) ed25519.PublicKey {
 	der, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// signer signs with a key of its own.
+// signer signs with its own key.
 type signer struct{ ed25519.PrivateKey }
 
 func newSigner(t *testing.T, seed byte) (s signer, public string) {
@@ -30,8 +30,8 @@ func (s signer) SignReceipt(text []byte) ([]byte, string) {
 }
 
 // I12: a receipt is signed with all its lines but the last two, so that an
-// auditor needs no vaultd; whatever is changed, cut off, added or taken from
-// another receipt is seen.
+// auditor can check it with other tools; whatever is changed, cut off, added or
+// taken from another receipt is seen.
 func TestSign_I12_EachLineCounts(t *testing.T) {
 	ours, key := newSigner(t, 1)
 	theirs, other := newSigner(t, 2)
@@ -39,7 +39,7 @@ func TestSign_I12_EachLineCounts(t *testing.T) {
 	text := Sign(plain, ours)
 	kit.Want(t, "it is JSON", json.Valid(text), true)
 	lines := strings.SplitAfter(string(text), "\n")
-	signed := strings.Join(lines[:len(lines)-3], "") // behind the last line feed there is nothing
+	signed := strings.Join(lines[:len(lines)-3], "") // the last line feed ends the file
 	signature, _ := ours.SignReceipt([]byte(signed))
 	kit.Want(t, "its last two lines", strings.Join(lines[len(lines)-3:], ""), "  \"signature\": \""+base64.StdEncoding.EncodeToString(signature)+"\"\n}\n")
 	back, err := ParseReceipt(text)

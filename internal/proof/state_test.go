@@ -231,8 +231,9 @@ func TestContinue_I4_CountsADownloadOfAnEntryAtRest(t *testing.T) {
 	}
 }
 
-// I13: that a document bears the number of another one, or a date that it can hardly be of, and that a person has looked
-// at it, stands in every line since, and in the entry.
+// I13: that a document bears the number of another one, or a date that it can
+// hardly be of, and that an operator has looked at it, is in every line since,
+// and in the entry.
 func TestCheck_I13_UnusualDocumentsStayFlagged(t *testing.T) {
 	for name, row := range map[string]struct {
 		promise string

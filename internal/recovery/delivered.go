@@ -48,8 +48,10 @@ func (p *comparison) readDelivered(ctx context.Context, d Drop) error {
 	if len(later) == 0 {
 		return nil
 	}
-	// The first generation of each document comes first: its entry has the identity of its folder. What has no signature comes last, so that a
-	// forged note takes nobody's identity. A crash here leaves the others without entries, and the next comparison reads their notes again.
+	// The first generation of each document comes first: its entry has the
+	// identity of its folder. Unsigned notes come last, so that a forged one
+	// takes only what is left. After a crash here the next comparison reads the
+	// notes of the others again.
 	if err := p.commitChanges(ctx); err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ type foundDelivery struct {
 	doc   ledger.Document
 }
 
-// isUnsigned reports whether the note has no signature of this ledger. Then it
+// isUnsigned reports whether the note lacks a signature of this ledger. Then it
 // says what the folder holds, and a person decides whether that was delivered.
 func (f foundDelivery) isUnsigned() bool { return f.event.State == ledger.Quarantined }
 
@@ -166,8 +168,8 @@ func (p *comparison) readDelivery(ctx context.Context, d Drop, l drop.PlacedFold
 	return key, ev, doc, nil
 }
 
-// readDeliveryIn reads the delivery note in a folder, and compares the files beside it with the note. What no key signed was perhaps not
-// delivered.
+// readDeliveryIn reads the delivery note in a folder, and compares the files
+// next to it with the note. The delivery behind an unsigned note is uncertain.
 func (d Drop) readDeliveryIn(ctx context.Context, dir *durable.Dir, environment string, keys []string) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
 	text, err := readNote(dir, deliveryName)
 	if err != nil {

@@ -44,8 +44,8 @@ func (p *comparison) readFolders(ctx context.Context) error {
 
 // readArchived reads the archived folders of a drop. Those whose receipt is
 // signed, and whose files are those that it lists, come first: a copy of the
-// receipt in another folder, or a forged one, takes neither their number nor
-// their identity. The rest is read in a second pass.
+// receipt in another folder, or a forged one, leaves their number and identity
+// to them. The rest is read in a second pass.
 func (p *comparison) readArchived(ctx context.Context, d Drop) error {
 	p.later = map[drop.Inode]bool{}
 	for p.first = true; ; p.first = false {
@@ -142,7 +142,8 @@ func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.Plac
 	return p.placeArchivedFolder(ctx, d, l, ev, e)
 }
 
-// placeArchivedFolder notes that the folder of an entry in doubt was kept, by its receipt.
+// placeArchivedFolder notes that the folder of an unconfirmed entry was kept,
+// by its receipt.
 func (p *comparison) placeArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence, e ledger.Entry) error {
 	place := d.Name + "/" + l.Path
 	_, ours := e.GenerationOf(ev.sealed.ID)

@@ -34,8 +34,8 @@ type evidence struct {
 	receipt proof.Receipt
 	at      struct{ seen, registered, uploaded, archived time.Time }
 
-	unsigned string // why no signature of this ledger bears the receipt, in words; empty: one does
-	differs  string // how the files beside the receipt are not what it lists, in words; empty: they are
+	unsigned string // why the receipt counts as unsigned, in words; may be empty
+	differs  string // how the files next to the receipt differ from its list, in words; may be empty
 }
 
 // badReceiptError says that a receipt cannot be believed.
@@ -86,8 +86,8 @@ func readReceipt(dir *durable.Dir, environment string, keys []string) (ev eviden
 	return ev, nil
 }
 
-// explainUnsigned says why no signature of this ledger bears a note; empty: one
-// does. An unsigned note must have the form in which vaultd wrote it: in another
+// explainUnsigned says why a note counts as unsigned; empty: this ledger signed
+// it. An unsigned note must have the form in which vaultd wrote it: in another
 // one, two readers could read different things.
 func explainUnsigned(text []byte, keys []string, asWritten []byte) (why string, err error) {
 	_, err = proof.CheckSignature(text, keys)
@@ -104,7 +104,7 @@ func explainUnsigned(text []byte, keys []string, asWritten []byte) (why string, 
 	return err.Error(), nil
 }
 
-// compareFiles compares the files beside a receipt with what it lists.
+// compareFiles compares the files next to a receipt with what it lists.
 func (d Drop) compareFiles(ctx context.Context, dir *durable.Dir, ev *evidence) error {
 	if ev.receipt.Vault != d.Vault {
 		return newBadReceipt("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
@@ -142,7 +142,8 @@ func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, env
 		return nil, err
 	}
 	defer dir.Close() // read-only
-	// Whoever wrote the receipt: nothing of the folder is sent, and a person looks.
+	// Whoever wrote the receipt: the folder stays here until an operator
+	// decides.
 	ev, err := readReceipt(dir, environment, nil)
 	if err == nil {
 		err = d.compareFiles(ctx, dir, &ev)
@@ -220,10 +221,10 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	return ev, nil
 }
 
-// contradictRecord compares the archive's answer in a receipt with the receipt's
-// own fields, and returns in words what does not fit; empty: all does. A field
-// that the answer leaves out, or an answer that was too long to be kept whole,
-// says nothing.
+// contradictRecord compares the archive's answer in a receipt with the
+// receipt's own fields, and returns in words the first contradiction; empty if
+// they agree. A field that the answer leaves out, or an answer that was too
+// long to be kept whole, counts as agreeing.
 func contradictRecord(r proof.Receipt, archived time.Time) string {
 	f, err := apicall.ReadFields([]byte(r.Record), "bumId", "bumid", "clientUUID", "documentId", "status", "lastUpdated")
 	if errors.Is(err, apicall.ErrTwice) {
@@ -255,9 +256,9 @@ func contradictRecord(r proof.Receipt, archived time.Time) string {
 // archivedWord is the archive's word for a document that is archived.
 const archivedWord = "ArchivingSuccessful"
 
-// recoveredEvent makes the event that opens an entry for the folder. An unsigned
-// receipt tells what the folder holds and no more: whether that is archived, and
-// under which number, the archive says.
+// recoveredEvent makes the event that opens an entry for the folder. An
+// unsigned receipt says only what the folder holds: whether that is archived,
+// and under which number, is for the archive to say.
 func (ev evidence) recoveredEvent(d Drop, l drop.PlacedFolder) ledger.Recovered {
 	r := ev.receipt
 	if ev.unsigned != "" {

@@ -24,7 +24,7 @@ type Config struct {
 	Grace     time.Duration // after it no upload can be running any more (unclear_grace)
 	Now       func() archive.Instant
 
-	Environment string   // of the ledger: receipts of another environment prove nothing here
+	Environment string   // of the ledger: receipts of another environment are ignored here
 	ReceiptKeys []string // of the ledger: what a receipt says counts where it is signed with one of them
 
 	// Doubt is the time that the ledger cannot know about. Nil: the ledger was complete all the time. Then the comparison

@@ -26,7 +26,7 @@ type Report struct {
 // FolderReport is about what lies in the drop folders.
 type FolderReport struct {
 	Receipts   Findings // archived folders that the ledger did not know as such, and now does by their receipts
-	Alone      Findings // archived or delivered folders whose receipts have no signature of this ledger: each has an entry that waits for the service's word
+	Alone      Findings // archived or delivered folders whose receipts lack a signature of this ledger: each has an entry that waits for the service's status
 	Differ     Findings // archived folders that are not what their receipts list
 	Unbelieved Findings // archived folders without a receipt that can be believed
 

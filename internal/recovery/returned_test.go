@@ -238,8 +238,8 @@ func TestReconcile_I2_NotPackedYetAndArchivedByALaterGeneration(t *testing.T) {
 	}
 }
 
-// I2: the archive has a folder that is not packed yet by the identity that it got
-// because another sidecar named its own. That is no document of somebody else.
+// I2: the archive has a folder that is still to be packed by the identity that
+// it got because another sidecar named its own. That is our own document.
 func TestReconcile_I2_NotPackedYetAndArchivedByALaterDerivation(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.claimed("f", "N1", ledger.ReconcileRequired{})

@@ -46,8 +46,8 @@ func cutSignature(text []byte) []byte {
 }
 
 // I12, I15: what a receipt says of the archive counts where this ledger signed
-// it. Any other one tells what its folder holds, and no more; one that
-// contradicts itself, or can be read in two ways, tells nothing.
+// it. Any other one counts only for the contents of its folder; one that
+// contradicts itself, or can be read in two ways, is ignored.
 func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T) {
 	stranger := fill.New(t, boltledger.Config{}, ledger.Info{ID: "L-9"})
 	replace := func(old, by string) func(*shed, []byte) []byte {
@@ -60,8 +60,8 @@ func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T)
 	for name, row := range map[string]struct {
 		record string // the archive's answer in it; empty: as the archive gives it
 		forge  func(*shed, []byte) []byte
-		state  ledger.State // None: no entry
-		says   string       // the entry's cause, or why it is not believed
+		state  ledger.State // None: an entry is missing
+		says   string       // the entry's cause, or why it is refused
 	}{
 		"AsWritten":         {forge: func(_ *shed, text []byte) []byte { return text }, state: ledger.Archived},
 		"NoSignature":       {forge: cut, state: ledger.Packaged, says: "BY RECEIPT ALONE. That it is archived says the receipt in its folder alone, which has no signature"},
@@ -122,13 +122,13 @@ func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T)
 	}
 }
 
-// I12, I3: what rests on a receipt alone becomes archived by the archive's word
-// about its own clientUUID, and by nothing else: not by a bumId of another
-// document, and not because a retention is over. Then a person is called.
+// I12, I3: an entry that rests on a receipt alone becomes archived only by the
+// archive's status of its own clientUUID; a bumId of another document and a
+// retention that is over leave it as it is. Then it needs attention.
 func TestReconcile_I12_AReceiptAloneWaitsForTheArchivesWord(t *testing.T) {
 	now := time.Now()
 	for name, row := range map[string]struct {
-		id    func(own archive.ID) archive.ID // that the archive tells of the bumId in the receipt; nil: it knows none
+		id    func(own archive.ID) archive.ID // that the archive gives for the bumId in the receipt; nil: unknown
 		state ledger.State
 	}{
 		"Confirmed":   {func(own archive.ID) archive.ID { return own }, ledger.Archived},
@@ -173,8 +173,8 @@ func TestReconcile_I12_AReceiptAloneWaitsForTheArchivesWord(t *testing.T) {
 	}
 }
 
-// I12: a copy of a receipt takes nothing from the folder that it was written
-// for, wherever the copy is and whatever is beside it.
+// I12: a copy of a receipt leaves everything to the folder that it was written
+// for, wherever the copy is and whatever is next to it.
 func TestRebuild_I12_ACopyOfAReceiptTakesNothing(t *testing.T) {
 	s := newShed(t)
 	key := s.archived("Huber 7", nil)
@@ -200,8 +200,9 @@ func TestRebuild_I12_ACopyOfAReceiptTakesNothing(t *testing.T) {
 	kit.Holds(t, "what is said of one", fmt.Sprint(found.Unbelieved), "2014-03/A: its receipt is a copy of the one in _archived/2026-11/Huber 7")
 }
 
-// I2, I12: what the folder of a delivered document says counts where this ledger
-// signed it. Else a person decides, and the same document is sent by no retry.
+// I2, I12: what the folder of a delivered document says counts where this
+// ledger signed it. Else an operator decides, and retries of the same document
+// are off.
 func TestRebuild_I12_OnlyASignedNoteSaysThatADocumentIsDelivered(t *testing.T) {
 	for name, row := range map[string]struct {
 		forge func([]byte) []byte

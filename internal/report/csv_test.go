@@ -90,10 +90,10 @@ func TestNumeric_NumbersStay(t *testing.T) {
 	}
 }
 
-// bare is a formula that no apostrophe keeps from being one.
+// bare is a formula that lacks an apostrophe before it.
 var bare = regexp.MustCompile(`(^|[,;|\t\r\n])["\s]*[=+\-@＝＋－＠]`)
 
-// No cell begins a formula, whatever separator the file is read with, and every cell stays one.
+// Every cell stays one cell of text, whatever separator the file is read with.
 func FuzzCell(f *testing.F) {
 	for _, s := range []string{"=1+1", "\t=cmd|' /C calc'!A0", `a","=1`, "a;=1", "\r\n@x", " ＋1", "\u202e=1", "-1", `"`, "a|=1", "\x00=1"} {
 		f.Add(s)

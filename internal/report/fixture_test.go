@@ -54,7 +54,7 @@ const nasty = "</td></table><script>alert('x')</script>\"';=cmd|' /C calc'!A0\t\
 
 func (s *shelf) config() Config {
 	info := s.Info()
-	info.ReceiptKeys = []string{"MCowBQYDK2VwAyEAhe4JE+CC8ucd7wo1ka6N73ebL0rXMdSngpnKp8xA9zA="} // each ledger makes one of its own
+	info.ReceiptKeys = []string{"MCowBQYDK2VwAyEAhe4JE+CC8ucd7wo1ka6N73ebL0rXMdSngpnKp8xA9zA="} // each ledger makes its own
 	return Config{
 		Ledger: s.Ledger, Info: info, Head: s.Head(), Balance: s.Balance(), Made: noon,
 		Location: time.FixedZone("CET", 3600), Program: "vaultd 1.2.0", Host: "files01", By: "anna (uid 1000)", AlertAfter: 12 * time.Hour,

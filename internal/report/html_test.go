@@ -199,7 +199,7 @@ func TestHTML_Print(t *testing.T) {
 func TestInOrder_I21_KeepsTheOrder(t *testing.T) {
 	failed := errors.New("failed")
 	const count = 1000
-	for name, at := range map[string]struct{ walk, read, use int }{ // each fails at that entry; count: never
+	for name, at := range map[string]struct{ walk, read, use int }{ // each fails at that entry; count: all succeed
 		"None": {count, count, count}, "First": {count, 0, count}, "Read": {count, 700, 900}, "Use": {count, 701, 300}, "Walk": {500, count, count}, "ReadBeforeWalk": {500, 3, count},
 	} {
 		walk := func(fn func(ledger.Entry) error) error {

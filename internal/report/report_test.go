@@ -302,7 +302,8 @@ func TestSummary_BillingSaysWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// The drawing of a vault's share stands beside a table with the same figures, and these are those of its bill.
+// The drawing of a vault's share is next to a table with the same figures, and
+// these are those of its bill.
 func TestHTML_SharesAreThoseOfTheBills(t *testing.T) {
 	a := examine(t, filled(t, "test").config())
 	page, _ := written(t, a, "html")

@@ -312,7 +312,8 @@ func stringsOf[T fmt.Stringer](all []T) []string {
 	return out
 }
 
-// listNeeds lists what a person must see to, with the words of the table of needs and in its order.
+// listNeeds lists what needs attention, with the words of the table of needs
+// and in its order.
 func (t *counts) listNeeds() []need {
 	lines := []need{}
 	for _, k := range present.NeedKinds() {

@@ -55,7 +55,7 @@ type Spool struct {
 	countErr error                 // why they could not be counted; guarded by mu
 	making   map[archive.Key]int64 // packages that are being made, with the bytes that are booked for them; guarded by mu
 	early    map[archive.Key]bool  // packages that were made, and booked, before the count came to them; guarded by mu
-	waiting  map[string]Waiting    // by service queue: the package for which its share had no room; guarded by mu
+	waiting  map[string]Waiting    // by service queue: the package that was too large for the rest of its share; guarded by mu
 	unsynced bool                  // packages were made, here or before a crash, since the last SyncPackages; guarded by mu
 
 	syncing sync.Mutex // held while names is synced: who comes meanwhile waits for that
@@ -113,7 +113,8 @@ func (s *Spool) packageSize(name string) int64 {
 	return info.Size()
 }
 
-// Waiting is a service queue whose share has no room for its next package. More is packed once some have left.
+// Waiting is a service queue whose share is too full for its next package. More
+// is packed once some have left.
 type Waiting struct {
 	Queue             string
 	Since             time.Time
@@ -122,8 +123,10 @@ type Waiting struct {
 	booked int64 // of an older package in the place of the next one
 }
 
-// BeginPackage books for the package of k, which is about to be made, as much as it takes at most. Unless it fails, EndPackage must follow, whatever
-// becomes of the package. The error is [ingest.ErrFull] where the share of the queue has no room for it beside others.
+// BeginPackage books for the package of k, which is about to be made, as much
+// as it takes at most. Unless it fails, EndPackage must follow, whatever
+// becomes of the package. The error is [ingest.ErrFull] where the share of the
+// queue is too full for it.
 func (s *Spool) BeginPackage(r ledger.Route, k archive.Key, queue string, most int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +142,9 @@ func (s *Spool) BeginPackage(r ledger.Route, k archive.Key, queue string, most i
 	return nil
 }
 
-// findRoom notes that a queue waits for room for a package, or that it does not. The first package of a queue has room, however large it is: else
-// it would wait for ever. The caller holds mu.
+// findRoom notes whether a queue waits for room for a package. The first
+// package of a queue has room, however large it is: else it would wait
+// permanently. The caller holds mu.
 func (s *Spool) findRoom(w Waiting) error {
 	w.Used, w.Share, w.Since = s.used[w.Queue]-w.booked, s.max/int64(max(s.shares, 1)), time.Now()
 	if w.Used <= 0 || w.Used+w.Next <= w.Share {

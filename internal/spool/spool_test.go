@@ -125,7 +125,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 			switch k {
 			case keys[2]:
 				if round == 0 {
-					kit.Must(t, s.BeginPackage(ledger.Vault, keys[0], "V", 0)) // counted, and not made before the count begins anew
+					kit.Must(t, s.BeginPackage(ledger.Vault, keys[0], "V", 0)) // counted, and made only after the next count begins
 				}
 				pack(keys[1], 10)  // new, and behind the count
 				pack(keys[3], 200) // ahead of it
@@ -237,9 +237,10 @@ func TestSpool_I19_ForeignFilesToldOnce(t *testing.T) {
 	kit.Check(t, n == 1, "told %d times: %s", n, &log)
 }
 
-// I21, I23: a share is booked by what the next package takes at most, before it is made. So small packages go on where a whole large one would have no
-// room, two packers never pass it together, and the first package of a queue never waits for one that will not leave. What waits is told, with since
-// when, until there is room.
+// I21, I23: a share is booked by what the next package takes at most, before it
+// is made. So small packages continue where a large one would be too much, two
+// packers together stay within it, and the first package of a queue always
+// proceeds. A waiting queue is named, with since when, until there is room.
 func TestSpool_I21_I23_ReservesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := openSpool(t, t.TempDir())
@@ -269,7 +270,7 @@ func TestSpool_I21_I23_ReservesWhatIsNeeded(t *testing.T) {
 
 		kit.Must(t, s.BeginPackage(ledger.Vault, key(5), "W", 300e6)) // larger than the share, and alone
 		kit.Want(t, "a second beside it has no room", errors.Is(s.BeginPackage(ledger.Vault, key(6), "W", 1), ingest.ErrFull), true)
-		s.EndPackage(ledger.Vault, key(5), "W") // it was not made
+		s.EndPackage(ledger.Vault, key(5), "W") // it was left out
 		kit.Want(t, "nothing waits once it is gone", len(s.Waiting()), 0)
 	})
 }

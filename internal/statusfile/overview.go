@@ -88,7 +88,7 @@ func (s *overview) refreshAll(l *boltledger.Ledger) error {
 		switch {
 		case e.State == ledger.Quarantined:
 			of(e.Drop).addCount(ledger.InQuarantine, 1)
-		case e.State != ledger.Archived && e.State != ledger.Delivered: // who dropped it must know that the recipient does not have it
+		case e.State != ledger.Archived && e.State != ledger.Delivered: // who dropped it must know that the recipient still lacks it
 			of(e.Drop).addCount(ledger.RejectedUnresolved, 1)
 		default:
 			return // nothing that who dropped it could do

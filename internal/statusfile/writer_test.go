@@ -197,7 +197,7 @@ func TestWriter_FolderIsAway(t *testing.T) {
 	})
 }
 
-// What stands in a line of _STATUS.txt stays in it.
+// Each text stays within its line of _STATUS.txt.
 func FuzzStatusWords(f *testing.F) {
 	for _, s := range []string{"Müller 4711", "a\nb", "\x1b[2J", "\u202eexe", "\xff", strings.Repeat("ü", 500), "e\u0301", "😀", "\u2028", "../x"} {
 		f.Add(s)

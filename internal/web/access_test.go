@@ -56,8 +56,8 @@ func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 	return l.Addr().String()
 }
 
-// I20: every request gets the headers that browsers need, also one that is about
-// no page.
+// I20: every request gets the headers that browsers need, also one for a page
+// that is missing.
 func TestServe_I20_HeadersOfEveryAnswer(t *testing.T) {
 	address := serve(t, NewAccessGuard(Access{}, silent), Facts{})
 	for _, line := range []string{"OPTIONS *", "OPTIONS /livez", "GET /livez", "TRACE /", "PUT /nothing"} {

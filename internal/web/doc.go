@@ -26,7 +26,7 @@ type Facts struct {
 	Environment string // test or production
 
 	Balance     ledger.Balance
-	NeedsPerson map[string]int // by the stable word of the table of needs; zero where nobody is needed
+	NeedsPerson map[string]int // by the stable word of the table of needs; zero where all is well
 	OldestOpen  time.Time      // when the oldest folder on its way was taken
 	LastSuccess time.Time      // when the ledger last recorded one as archived
 

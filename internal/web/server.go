@@ -65,7 +65,7 @@ func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func()
 	s := &http.Server{
 		Handler: markWork(Handler(guard, facts, pages)), ConnContext: rememberConnection, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		Protocols: new(http.Protocols), DisableGeneralOptionsHandler: true, // which answers without the headers of [secureHeaders]
+		Protocols: new(http.Protocols), DisableGeneralOptionsHandler: true, // which omits the headers of [secureHeaders]
 	}
 	s.Protocols.SetHTTP1(true)
 	l = &connections{Listener: l}

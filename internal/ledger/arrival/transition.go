@@ -111,8 +111,8 @@ func (ev FilesListed) apply(a *Arrival, _ archive.Instant) error {
 		seen[f.Name] = true
 		if a.findFile(f.Name) == nil {
 			a.Files = append(a.Files, File{Name: f.Name, Table: f.Table})
-			// One that was lost may have more files when it is fetched again: what
-			// was handed on and acknowledged was less.
+			// A lost extract may have more files when it is fetched again than
+			// were handed on and acknowledged.
 			a.HandedOnAt, a.AcknowledgedAt = time.Time{}, time.Time{}
 		}
 	}

@@ -239,7 +239,7 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 		return boltledger.ReceivedNotice{Notification: n, Key: key}
 	}
 	at := archive.Instant{Wall: began.Add(time.Hour)}
-	// It was foreign while nothing was received.
+	// It was foreign until something was received.
 	kit.Must(t, l.KeepForeignNotices(t.Context(), began, []archive.Notification{of("a1", "bum-1", archive.Key{}).Notification, of("a9", "bum-9", archive.Key{}).Notification}))
 	before := l.Head()
 	about, err := l.KeepReceivedNotices(t.Context(), at, []boltledger.ReceivedNotice{
@@ -249,7 +249,7 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 		t.Fatalf("arrivals of the notifications = %v (%v), want the first key of each document", about, err)
 	}
 	kit.Want(t, "lines of two arrivals", l.Head().N-before.N, 2)
-	// The same again, with other keys, changes nothing.
+	// The same again, with other keys, leaves it as it is.
 	before = l.Head()
 	if about, err = l.KeepReceivedNotices(t.Context(), at, []boltledger.ReceivedNotice{of("a1", "bum-1", archive.Key{4}), of("a3", "bum-3", archive.Key{})}); err != nil || len(about) != 2 || l.Head() != before {
 		t.Errorf("arrivals of the same notifications = %v (%v), want both, and no new line", about, err)

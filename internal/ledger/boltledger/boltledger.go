@@ -167,7 +167,8 @@ func (l *Ledger) BindAddresses(ctx context.Context, used []ledger.Address) error
 	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		// Where the commit fails, the ledger stops: nothing asks for its addresses again.
+		// If the commit fails, the ledger stops, so its addresses are of no
+		// further use.
 		l.info, g.touched = l.info.Bind(used), true
 		return nil, g.tx.Bucket(metaBucket).Put(infoKey, infoForm.encode(&l.info))
 	})

@@ -11,10 +11,11 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Create makes a new ledger in dir: written beside its place, synced, and only then
-// named. It refuses with [ledger.ErrExists] where a ledger is or was. After a crash there
-// is either no ledger, perhaps with a temporary file beside it, or a whole one.
-// It gets a key of its own for its receipts; those in info are of older ones.
+// Create makes a new ledger in dir: written next to its place, synced, and only
+// then named. It refuses with [ledger.ErrExists] where a ledger is or was.
+// After a crash there is either no ledger, perhaps with a temporary file next
+// to it, or a whole one. It gets its own key for its receipts; those in info
+// are of older ones.
 func Create(dir string, info ledger.Info) error {
 	if err := create(dir, info); err != nil {
 		return fmt.Errorf("create ledger %q: %w", pathIn(dir, fileName), err)

@@ -168,9 +168,9 @@ func TestRecountFigures_I12_NotFromDamage(t *testing.T) {
 	}
 }
 
-// Two successes of one document are two transactions, each in its month; what
-// has no size is counted apart. A recount finds the same, and so does one whose
-// months begin elsewhere.
+// Two successes of one document are two transactions, each in its month; those
+// of unknown size are counted apart. A recount finds the same, and so does one
+// whose months begin elsewhere.
 func TestTotals_SuccessesByMonthAndWhatHasNoSize(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})

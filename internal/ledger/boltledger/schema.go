@@ -229,10 +229,10 @@ var addressForm = &message[ledger.Address]{"Address", []field[ledger.Address]{
 	textField(2, "url", func(a *ledger.Address) *string { return &a.URL }),
 }}
 
-// secret is what a ledger keeps for itself: the key of the digests that stand
-// for objects at the service's store, and the seed of the key that signs
-// receipts. It is made with the ledger, and a copy of the ledger has it too:
-// else no digest would be found in it, and it could not sign.
+// secret is what a ledger keeps for itself: the key of the digests that replace
+// objects at the service's store, and the seed of the key that signs receipts.
+// It is made with the ledger, and a copy of the ledger has it too: the copy
+// needs it to find digests, and to sign.
 type secret struct{ key, seed [32]byte }
 
 var secretForm = &message[secret]{"Secret", []field[secret]{
@@ -241,7 +241,7 @@ var secretForm = &message[secret]{"Secret", []field[secret]{
 }}
 
 func newSecret() (s secret) {
-	_, _ = rand.Read(s.key[:]) // they never fail
+	_, _ = rand.Read(s.key[:]) // they always succeed
 	_, _ = rand.Read(s.seed[:])
 	return s
 }

@@ -261,7 +261,7 @@ func rootOf(t *testing.T, dir string, bucket []byte) (root branch) {
 }
 
 // A page that leads back up would end the process: bbolt follows it until its
-// stack is full, and no caller can recover from that.
+// stack is full, which is fatal.
 func TestPages_I15_ThatLeadAstray(t *testing.T) {
 	source := grown(t)
 	beginning := func(branch) int { return 0 }
@@ -272,7 +272,7 @@ func TestPages_I15_ThatLeadAstray(t *testing.T) {
 		bucket []byte
 		child  func(branch) int
 		to     func(branch) uint64
-		opens  bool // the usual start does not read the page
+		opens  bool // the usual start skips the page
 		want   string
 	}{
 		"JournalEndsInACircle": {journalBucket, end, itself, false, "circle"},

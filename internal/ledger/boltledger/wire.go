@@ -276,7 +276,7 @@ func textField[T any, V ~string](num protowire.Number, name string, at func(*T) 
 }
 
 // requestField is a row for the id of a call. Most are UUIDs, which take 17
-// bytes: a zero, which no text begins with, and their own 16.
+// bytes: a zero, which marks them, and their own 16.
 func requestField[T any](num protowire.Number, name string, at func(*T) *archive.RequestID) field[T] {
 	return field[T]{num, name, "bytes",
 		func(b []byte, v *T) []byte {

@@ -53,8 +53,7 @@ func Value[T any](v T, err error) func(testing.TB) T {
 // Err gives the error of a call that also has a value.
 func Err[T any](_ T, err error) error { return err }
 
-// Fails fails the test when an error is missing, or is none of those that are
-// wanted.
+// Fails fails the test unless an error is one of those that are wanted.
 func Fails(t testing.TB, what string, err error, wanted ...error) {
 	t.Helper()
 	if err == nil {
@@ -88,8 +87,8 @@ func Check(t testing.TB, ok bool, format string, args ...any) {
 	}
 }
 
-// Need ends the test with a message when a statement is false, for what the
-// rest of the test stands on.
+// Need ends the test with a message when a statement is false, for a
+// precondition of the rest of the test.
 func Need(t testing.TB, ok bool, format string, args ...any) {
 	t.Helper()
 	if !ok {

@@ -43,7 +43,7 @@ func OwnMounts(t testing.TB) bool {
 	return false
 }
 
-// NeedBindfs ends a test that calls [Bindfs] where that cannot work.
+// NeedBindfs ends a test that calls [Bindfs] where that is impossible.
 func NeedBindfs(t testing.TB) {
 	t.Helper()
 	const what = "a mount that decides the modes of its files: "
@@ -56,7 +56,7 @@ func NeedBindfs(t testing.TB) {
 }
 
 // Bindfs mounts the folder at path over itself by bindfs, a FUSE file system
-// whose options decide modes and owners. The test has mounts of its own.
+// whose options decide modes and owners. The test has its own mounts.
 func Bindfs(t testing.TB, path string, options ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "bindfs", append(options, "-o", "nonempty", path, path)...).CombinedOutput()

@@ -7,8 +7,8 @@ import (
 
 // Await ends the test unless something holds in time: a process, a disk or a
 // kernel says when. It asks again soon where the answer is quick, and spends at
-// most a tenth of a core on it. What a bubble of virtual time can show belongs
-// there.
+// most a tenth of a core on it. Tests that virtual time can serve belong in its
+// bubble.
 func Await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	const patience = 2 * time.Minute // other tests may keep the machine busy

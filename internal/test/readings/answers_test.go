@@ -257,7 +257,7 @@ func TestReading_I21_HugeStatusAnswers(t *testing.T) {
 	}
 }
 
-// hour is long enough for every reading that hides nothing.
+// hour is long enough for every reading that shows all.
 const hour = time.Hour
 
 // first makes the first calls of an op fail in a way.
@@ -270,7 +270,7 @@ func first(calls int, op string, f emulator.Fault) func(string, int) emulator.Fa
 	}
 }
 
-// The readings that nobody needs to hear of: all is archived, once.
+// The harmless readings: all is archived, once.
 func TestReading_I2_I12_ArchivesUnderEach(t *testing.T) {
 	oauth := func(c *emulator.Config) {
 		c.Username, c.Secret, c.ClientID, c.ClientSecret = "", "", user, password
@@ -304,7 +304,8 @@ func TestReading_I2_I12_ArchivesUnderEach(t *testing.T) {
 	}
 }
 
-// I11: a rejected folder that cannot be put back for a while comes back with the reason why it was rejected, and not with what was in the way.
+// I11: a rejected folder whose return is blocked for a while is returned with
+// the reason of its rejection alone.
 func TestReading_I11_ReasonOutlivesWhatIsInTheWay(t *testing.T) {
 	virtual(t, setup{}, func(t *testing.T, w *world) {
 		inTheWay := filepath.Join(w.path(0), "_rejected")

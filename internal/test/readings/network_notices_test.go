@@ -204,8 +204,8 @@ func TestReading_I24_RefusedFileIsNamed(t *testing.T) {
 
 // I10, I12: of three PDFs the one that is named like the document goes as its
 // image, the others as attachments, also where the configuration calls them
-// something else before they are sent. A folder of whose PDFs nobody knows
-// which one is meant comes back in words.
+// something else before they are sent. A folder with several possible PDFs is
+// returned in words.
 func TestReading_I10_I12_TypesOfFiles(t *testing.T) {
 	s, d := sending(setup{faults: func(op string, n int) emulator.Fault {
 		if op == "network-file" && n < 3 {

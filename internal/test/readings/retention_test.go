@@ -71,8 +71,9 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 	}
 }
 
-// The bill is made of what the service archived, in the calendar year of its own word, per vault and for the customer;
-// registrations without content, and content that was sent twice, do not count.
+// The bill is made of what the service archived, in the calendar year of its
+// own word, per vault and for the customer; empty registrations, and content
+// that was sent twice, are left out.
 func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
 	for name, row := range map[string]struct {
 		fault emulator.Fault

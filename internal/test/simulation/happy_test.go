@@ -126,8 +126,9 @@ func (w *World) holds(e ledger.Entry, f Folder) {
 	}
 }
 
-// Something is mounted on a folder at one moment of its life after the other. Nothing of it is moved or removed while that is seen,
-// and once it is gone everything ends.
+// Something is mounted on a folder at one moment of its life after the other.
+// All of it stays in place while that is seen, and once it is gone everything
+// ends.
 func TestMount_I18_AtEveryMoment(t *testing.T) {
 	quarantined, waited, every := 0, 0, 1
 	if isSampled(t, "36 moments") {
@@ -161,8 +162,8 @@ func TestMount_I18_AtEveryMoment(t *testing.T) {
 	kit.Check(t, quarantined != 0 && waited >= 20/every, "vacuous: %d quarantined, %d met the mount", quarantined, waited)
 }
 
-// TestWindow_I6 tampers with the clocks while a ticket is held that cannot be used yet:
-// no upload may start on it once it is over.
+// TestWindow_I6 tampers with the clocks while a ticket is held back: it must be
+// refused once it is over.
 func TestWindow_I6(t *testing.T) {
 	for name, tamper := range map[string]func(*World){
 		"ClockSetBack":     func(w *World) { w.clock.setMachineClock(-12 * time.Minute) },

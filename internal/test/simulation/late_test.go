@@ -155,8 +155,9 @@ func TestLate_I24_AnOldListTakesNoFailureBack(t *testing.T) {
 	}
 }
 
-// TestAsked_I24 restarts the daemon while the service wants to be left alone for an hour: nothing of that wait is
-// stored, so that a restart asks again at once, and no document stays behind.
+// TestAsked_I24 restarts the daemon while the service wants to be left alone
+// for an hour: that wait is in memory alone, so that a restart asks again at
+// once, and every document arrives.
 func TestAsked_I24(t *testing.T) {
 	for name, op := range map[string]string{"Registering": "register", "Asking": "status"} {
 		for _, kind := range []Kind{Graceful, Death} {
@@ -197,8 +198,8 @@ func TestAsked_I24(t *testing.T) {
 	}
 }
 
-// TestWaiting_I21 leaves the same invoice waiting for a person's decision about the first
-// one: that must not cost a package every half hour.
+// TestWaiting_I21 leaves the same invoice waiting for an operator's decision
+// about the first one: packing it every half hour would be waste.
 func TestWaiting_I21(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, Config{Seed: 10})

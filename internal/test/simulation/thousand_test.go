@@ -68,7 +68,7 @@ func TestThousand(t *testing.T) {
 	})
 }
 
-// held is what a daemon holds while it has nothing to do.
+// held is what a daemon holds while it is idle.
 type held struct{ heap, files, goroutines int }
 
 // TestFlat_I21 archives thousands of folders in one life of the daemon: it holds as
@@ -88,8 +88,8 @@ func TestFlat_I21(t *testing.T) {
 	kit.Check(t, many.heap <= few.heap+few.heap/2+1<<20, "%d bytes of heap, %d at first", many.heap, few.heap)
 }
 
-// work archives waves of folders and tells what the daemon held after the last: heap is
-// what its end gives back, for the world itself grows.
+// work archives waves of folders and returns what the daemon held after the
+// last: heap is what its end frees, for the world itself grows.
 func work(t *testing.T, waves, size int) (h held) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := soon(13)

@@ -62,7 +62,7 @@ func (w *World) crash(p Plan, drop int, f Folder) string {
 	return w.onlyState()
 }
 
-// onlyState returns the state of the only entry. No daemon runs.
+// onlyState returns the state of the only entry. The daemon is stopped.
 func (w *World) onlyState() (state string) {
 	w.t.Helper()
 	l, done := w.openLedger()
@@ -110,7 +110,7 @@ func TestTour_I5_WhatACrashLeaves(t *testing.T) {
 				w := New(t, cfg)
 				kit.Want(t, "state after the crash", w.crash(row.plan, 0, MakeFolder(1, 0, Good)), row.want[0])
 				if name == "8_CommittedAlone" {
-					return // no upload ever begins
+					return // the crash precedes any upload
 				}
 				w.Start()
 				w.RunUntilCalm(72 * time.Hour)
@@ -125,9 +125,9 @@ func TestTour_I5_WhatACrashLeaves(t *testing.T) {
 	}
 }
 
-// TestTour_I2_WhenTheAddressIsOver holds the sentences on a crash after the PUT:
-// once the address does not work any more, a document of which nobody knows
-// whether it arrived waits for evidence, and a PDF for a person.
+// TestTour_I2_WhenTheAddressIsOver holds the sentences on a crash after the
+// PUT: once the address has expired, an unconfirmed document waits for
+// evidence, and an unconfirmed PDF for an operator.
 func TestTour_I2_WhenTheAddressIsOver(t *testing.T) {
 	way, pdfs := readTour(t)
 	for name, row := range map[string]struct {
@@ -149,7 +149,7 @@ func TestTour_I2_WhenTheAddressIsOver(t *testing.T) {
 				time.Sleep(20 * time.Minute)
 				w.SetPlan(func(op Op) Strike {
 					if op.Seam == Calls {
-						return Strike{Blow: Fail} // no evidence comes
+						return Strike{Blow: Fail} // evidence is missing
 					}
 					return Strike{}
 				})
