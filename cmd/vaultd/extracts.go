@@ -103,6 +103,7 @@ func (a *app) runExtracts(ctx context.Context, v view, args []string, reason str
 type extractJSON struct {
 	ID             string            `json:"id"`
 	Type           string            `json:"type"`
+	Word           string            `json:"processingStatus"` // in the service's word when it was announced; empty: not told
 	Name           string            `json:"name"`
 	State          arrival.State     `json:"state"`
 	Start          *time.Time        `json:"start"`
@@ -129,7 +130,7 @@ type extractFileJSON struct {
 }
 
 func newExtractJSON(v view, x arrival.Arrival) extractJSON {
-	j := extractJSON{ID: string(x.Item), Type: x.Type, Name: x.Name, State: x.State, Start: timeJSON(x.Start), End: timeJSON(x.End), Made: timeJSON(x.Made),
+	j := extractJSON{ID: string(x.Item), Type: x.Type, Word: x.Word, Name: x.Name, State: x.State, Start: timeJSON(x.Start), End: timeJSON(x.End), Made: timeJSON(x.Made),
 		AnnouncedAt: timeJSON(x.AnnouncedAt), HeldAt: timeJSON(x.HeldAt), HandedOnAt: timeJSON(x.HandedOnAt), AcknowledgedAt: timeJSON(x.AcknowledgedAt), Requests: requestsOf(x), Files: []extractFileJSON{}, Cause: x.Cause.Text, Need: describeExtractNeed(v, x)}
 	if !x.Manifest.IsZero() {
 		j.Manifest = x.Manifest.String()
@@ -297,6 +298,9 @@ func (a *app) showExtract(v view, x arrival.Arrival) error {
 		return writeJSON(a.stdout, j)
 	}
 	fmt.Fprintf(a.stdout, "extract %s, %s: %s\n", sanitize.Text(j.ID), sanitize.Text(j.Type), j.State)
+	if j.Word != "" {
+		fmt.Fprintf(a.stdout, "  %-13s %s, when it was announced\n", "service says", sanitize.Text(j.Word))
+	}
 	for _, at := range []struct {
 		what string
 		when time.Time

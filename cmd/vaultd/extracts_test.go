@@ -76,6 +76,7 @@ func (s *site) asksAboutExtracts(custody string) {
 		{0, []string{"extracts", "--json"}, `"need":""`},
 		{0, []string{"extracts", "show", "4711"}, "one.zip  IA_INVOICE"},
 		{0, []string{"extracts", "show", "4711"}, "request ids   fetch "},
+		{0, []string{"extracts", "show", "4711"}, ", when it was announced"},
 		{0, []string{"extracts", "verify"}, "2 extracts with 4 files read, 0 differ"},
 		{exitFailed, []string{"extracts", "show", "9999"}, "no extract has the ID"},
 		{exitFailed, []string{"extracts", "close", "4711", "--reason", "x"}, "nothing is left to decide"},

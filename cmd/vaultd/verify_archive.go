@@ -167,7 +167,7 @@ var outcomeWords = map[string]string{
 // ofOneDocument reports whether a download failed for what the archive has of this document, so that others may come.
 func ofOneDocument(err error) bool {
 	r, ok := errors.AsType[*apicall.Error](err)
-	return errors.Is(err, vaultapi.ErrNotZIP) || ok && !r.Denied && !r.Overloaded() && (r.Status == http.StatusNotFound || r.Outcome == apicall.NotProcessed || r.Outcome == apicall.Refused)
+	return errors.Is(err, vaultapi.ErrNotZIP) || ok && !r.Denied && !r.Overloaded() && !r.IsUnlisted() && (r.Status == http.StatusNotFound || r.Outcome == apicall.NotProcessed || r.Outcome == apicall.Refused)
 }
 
 func (f archiveVerdict) writeText(a *app) {

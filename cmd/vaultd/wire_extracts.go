@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+
 	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/extractapi"
@@ -29,6 +32,11 @@ func newExtractClient(cfg config.Config, env config.Env) (*extractapi.Client, er
 	return extractapi.New(api), nil
 }
 
+// allowedHosts returns a digest of the hosts that redirects of extracts may lead to.
+func allowedHosts(cfg config.Config) string {
+	return archive.Sum(fmt.Append(nil, cfg.Extracts.BaseURL, cfg.Service.AllowedHosts, cfg.Service.RedirectHosts)).String()[:16]
+}
+
 // wireExtracts says how extracts are taken in; nil: none are.
 func wireExtracts(cfg config.Config, env config.Env) (*daemon.Extracts, error) {
 	if cfg.Extracts.BaseURL == "" {
@@ -39,7 +47,7 @@ func wireExtracts(cfg config.Config, env config.Env) (*daemon.Extracts, error) {
 		return nil, err
 	}
 	x := &daemon.Extracts{Service: client, Custody: cfg.Extracts.Custody, Every: cfg.Extracts.Every, Workers: cfg.Extracts.Workers,
-		MaxDownloads: uint16(cfg.Extracts.MaxDownloads), ToDrop: cfg.Extracts.ToDrop, DocumentType: cfg.Extracts.ToDropType}
+		MaxDownloads: uint16(cfg.Extracts.MaxDownloads), Hosts: allowedHosts(cfg), ToDrop: cfg.Extracts.ToDrop, DocumentType: cfg.Extracts.ToDropType}
 	if cfg.Extracts.Acknowledge {
 		x.Acknowledger = client
 	}

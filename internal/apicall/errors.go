@@ -101,6 +101,13 @@ func BlameRequest(err error, statuses ...int) error {
 	return err
 }
 
+// IsUnlisted reports whether the way led to a host that the configuration does
+// not allow. All calls that take this way fail until it does.
+func (e *Error) IsUnlisted() bool {
+	refused, ok := errors.AsType[*PolicyError](e)
+	return ok && refused.IsUnlisted
+}
+
 // Overloaded reports whether the other side asks for fewer calls: 429, 503.
 func (e *Error) Overloaded() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable

@@ -19,6 +19,7 @@ type Extracts struct {
 	Every        time.Duration       // between two lists
 	Workers      int                 // extracts at once, at most two
 	MaxDownloads uint16              // of one file, before a person must look
+	Hosts        string              // digest of the hosts that redirects may lead to
 	ToDrop       string              // the drop folder of the archive that their files are put into; empty: none is
 	DocumentType string              // of those files
 }
@@ -68,7 +69,7 @@ func (d *Daemon) takeExtracts(ctx context.Context) error {
 	}
 	d.custodyFault.Store(nil)
 	engine := intake.New(intake.Config{
-		Ledger: d.ledger, Service: x.Service, Acknowledger: x.Acknowledger, HandOn: handOn, Custody: c, Every: x.Every, Workers: x.Workers, MaxDownloads: x.MaxDownloads,
+		Ledger: d.ledger, Service: x.Service, Acknowledger: x.Acknowledger, HandOn: handOn, Custody: c, Every: x.Every, Workers: x.Workers, MaxDownloads: x.MaxDownloads, Hosts: x.Hosts,
 		Now: d.cfg.Now, Log: d.cfg.Log, Room: d.checkCustodySpace, IsHeld: func() bool { return d.heldReason() != "" },
 	})
 	d.extracts.Store(engine)

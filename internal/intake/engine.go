@@ -65,6 +65,7 @@ type Config struct {
 	Every        time.Duration // between two lists
 	Workers      int           // extracts at once, at most two
 	MaxDownloads uint16        // of one file, before a person must look
+	Hosts        string        // digest of the hosts that redirects may lead to: a download that led elsewhere is tried again once it changes
 	Now          func() archive.Instant
 	Log          *slog.Logger
 
@@ -79,6 +80,7 @@ const mostWorkers = 2
 type Engine struct {
 	cfg  Config
 	wake chan struct{} // size 1: a hint that something may be due
+	way  chan struct{} // size 1: full from before a download until its first byte
 
 	mu     sync.Mutex
 	status Status                     // guarded by mu
@@ -94,12 +96,13 @@ type Status struct {
 	Why         string    // of the pause; empty: the service answered last
 	// FailingSince is when the first of the pauses began between which the service gave no answer; zero: it answered last.
 	FailingSince time.Time
+	Refused      string // why some downloads are not made until the configuration allows other hosts; empty: all may be made
 }
 
 // New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
 	cfg.Workers = min(max(cfg.Workers, 1), mostWorkers)
-	return &Engine{cfg: cfg, wake: make(chan struct{}, 1), put: map[archive.Key]int{}}
+	return &Engine{cfg: cfg, wake: make(chan struct{}, 1), way: make(chan struct{}, 1), put: map[archive.Key]int{}}
 }
 
 // Status returns how the engine gets on.
@@ -175,7 +178,11 @@ func (e *Engine) workOnDue(ctx context.Context) (next time.Time, err error) {
 		states = append(states, arrival.Held)
 	}
 	var due []arrival.Arrival
+	refused := ""
 	err = e.eachExtract(func(a arrival.Arrival) error {
+		if e.isRefused(a) {
+			refused = describeRefusal(a)
+		}
 		switch step, _, at := e.dueOf(a); {
 		case step == arrival.NoStep || step == arrival.Person:
 		case at.After(e.now().Wall):
@@ -185,6 +192,7 @@ func (e *Engine) workOnDue(ctx context.Context) (next time.Time, err error) {
 		}
 		return nil
 	}, states...)
+	e.noteRefusal(refused)
 	if err != nil || !e.mayAct() {
 		return next, err
 	}
@@ -252,7 +260,7 @@ func (e *Engine) pauseCalls(op string, err *apicall.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := max(arrival.DelayAfter(e.faults), err.RetryAfter)
-	if isUnlisted(err) {
+	if err.IsUnlisted() {
 		wait = untilReload
 	}
 	e.faults++
@@ -265,7 +273,7 @@ func (e *Engine) pauseCalls(op string, err *apicall.Error) {
 
 // isGeneral reports whether a fault is that of the service or of the way to it, and not of one extract.
 func isGeneral(err *apicall.Error) bool {
-	return err.Denied || err.Overloaded() || err.Outcome == apicall.NotSent || isUnlisted(err)
+	return err.Denied || err.Overloaded() || err.Outcome == apicall.NotSent || err.IsUnlisted()
 }
 
 // untilReload is a pause that only another configuration ends, with which
@@ -273,17 +281,11 @@ func isGeneral(err *apicall.Error) bool {
 // that the service allows.
 const untilReload = 10 * 365 * 24 * time.Hour
 
-// isUnlisted reports whether the way leads to a host that the configuration does not allow.
-func isUnlisted(err *apicall.Error) bool {
-	refused, ok := errors.AsType[*apicall.PolicyError](err)
-	return ok && refused.IsUnlisted
-}
-
 // noteAnswer notes that the service works.
 func (e *Engine) noteAnswer() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.faults, e.status = 0, Status{ListedAt: e.status.ListedAt}
+	e.faults, e.status = 0, Status{ListedAt: e.status.ListedAt, Refused: e.status.Refused}
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -137,7 +137,6 @@ func (s *service) Download(ctx context.Context, f archive.ExtractFile, w io.Writ
 	s.atOnce++
 	s.most = max(s.most, s.atOnce)
 	s.mu.Unlock()
-	<-time.After(time.Second) // of the bubble: downloads overlap
 	defer func() { s.mu.Lock(); s.atOnce--; s.mu.Unlock() }()
 	err = s.call("download", func() error {
 		k := s.have[f.Extract]
@@ -152,6 +151,7 @@ func (s *service) Download(ctx context.Context, f archive.ExtractFile, w io.Writ
 		k.sent[f.Name] = true
 		return nil
 	})
+	<-time.After(time.Second) // of the bubble: downloads overlap once their first byte is here
 	return n, err
 }
 
@@ -190,6 +190,7 @@ type house struct {
 	state, kept         string
 	svc                 *service
 	real                client // asked in place of svc; nil: svc is
+	hosts               string // digest of the allowed hosts
 	acknowledge, noRoom bool
 	held                bool   // safe mode
 	into                string // the drop folder that files are put into; empty: none
@@ -215,7 +216,7 @@ func (h *house) live(d time.Duration) (err error) {
 		return err
 	}
 	defer c.Close()
-	cfg := Config{Ledger: l, Service: h.svc, Custody: c, Every: time.Hour, Workers: 2, MaxDownloads: 3, Log: slog.New(slog.DiscardHandler),
+	cfg := Config{Ledger: l, Service: h.svc, Custody: c, Every: time.Hour, Workers: 2, MaxDownloads: 3, Hosts: h.hosts, Log: slog.New(slog.DiscardHandler),
 		Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, IsHeld: func() bool { return h.held },
 		Room: func() error {
 			if h.noRoom {

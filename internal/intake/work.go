@@ -80,6 +80,9 @@ func (w *work) doDueSteps(ctx context.Context) (time.Time, error) {
 		if errors.Is(err, errStale) {
 			return w.now().Wall, nil
 		}
+		if errors.Is(err, errRefused) {
+			return time.Time{}, nil
+		}
 		if err != nil {
 			return time.Time{}, fmt.Errorf("%s of extract %s: %w", step, w.a.Item, err)
 		}
@@ -186,6 +189,12 @@ func (w *work) download(ctx context.Context, name string) error {
 		return w.postponeLocal(ctx, err)
 	}
 	defer p.Abandon()
+	from := hostOfLink(w.files[i].URL)
+	begun, err := w.enterWay(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer begun()
 	if !isIntended {
 		// The intent: from here on the download counts. A crash before the GET leaves a count that is too high by one, never too low.
 		if err := w.commit(ctx, arrival.DownloadIntended{File: name}); err != nil {
@@ -193,12 +202,15 @@ func (w *work) download(ctx context.Context, name string) error {
 		}
 	}
 	noting, request := apicall.NoteRequests(ctx)
-	if _, err := w.cfg.Service.Download(noting, w.files[i], p); err != nil {
+	if _, err := w.cfg.Service.Download(noting, w.files[i], firstByte{p, begun}); err != nil {
 		if ctx.Err() != nil {
 			return nil // the program ends; the intent stands, and the next start downloads again
 		}
 		if e := apicall.AsError(err); e.Code == "local" {
 			return w.postponeLocal(ctx, err)
+		}
+		if e := apicall.AsError(err); e.IsUnlisted() {
+			return w.postponeRefused(ctx, from, e)
 		}
 		w.files = nil // an address may be over
 		return w.postponeAfterFault(ctx, "download", err)

@@ -102,7 +102,7 @@ func (w *work) postponeAfterFault(ctx context.Context, step string, err error) e
 		return nil // the program ends; the step stays due
 	}
 	e := apicall.AsError(err)
-	if e.Denied || e.Overloaded() || e.Outcome == apicall.NotSent && e.Code != "request" {
+	if e.Denied || e.Overloaded() || e.IsUnlisted() || e.Outcome == apicall.NotSent && e.Code != "request" {
 		w.pauseCalls(step, e)
 	}
 	return w.postpone(ctx, ledger.Cause{Code: e.Code, Text: e.Error()})

@@ -18,7 +18,7 @@ func (ev Allowed) apply(a *Arrival, _ archive.Instant) error {
 		return err
 	}
 	a.Allowed = a.MostDownloads()
-	a.UnknownPast = false
+	a.UnknownPast, a.Refused = false, Refused{}
 	a.enter(a.State)
 	return nil
 }

@@ -63,6 +63,7 @@ type Arrival struct {
 
 	Item  archive.ExtractID // its number at the service
 	Type  string            // what the service says of it, as it was announced
+	Word  string            // whether it was exported, in the service's word; empty: not told
 	Name  string
 	Start time.Time // of what it holds; zero: not told
 	End   time.Time
@@ -80,6 +81,8 @@ type Arrival struct {
 	FetchRequest archive.RequestID // of the last file, or document, that came and is held
 	TellRequest  archive.RequestID // of the last confirmation, acknowledgement or word that the service took
 
+	Refused Refused // why no more of it is downloaded by the same way
+
 	Attempt   uint16 // failures of what is due
 	NotBefore time.Time
 	Cause     ledger.Cause // of the last failure, or of the end
@@ -94,6 +97,14 @@ type Arrival struct {
 	ConfirmIntents uint16
 	ConfirmedAt    time.Time // when the network took the confirmation of its receipt; zero: it did not, or nobody asks for it
 	Said           []Said    // what people said of it to the network, in that order
+}
+
+// Refused is a download that led to a host which the configuration does not
+// allow. It may be one of the few that the service counts, so that none is made
+// by the same way until the configuration allows other hosts.
+type Refused struct {
+	From  string // host of the link; empty: no download was refused
+	Hosts string // digest of the hosts that were allowed
 }
 
 // File is one file of an arrival.

@@ -86,7 +86,7 @@ func (ev Listed) apply(a *Arrival, at archive.Instant) error {
 }
 
 func (a *Arrival) setExtract(k Kind, e archive.Extract) {
-	a.Kind, a.Item, a.Type, a.Name, a.Start, a.End, a.Made, a.Count = k, e.ID, e.Type, e.Name, e.Start, e.End, e.Made, e.Files
+	a.Kind, a.Item, a.Type, a.Word, a.Name, a.Start, a.End, a.Made, a.Count = k, e.ID, e.Type, e.Status, e.Name, e.Start, e.End, e.Made, e.Files
 }
 
 // FilesListed is the service's list of the files of an arrival. A later list may name more of them; one that it leaves out stays,
@@ -172,7 +172,7 @@ func (ev FileHeld) apply(a *Arrival, _ archive.Instant) error {
 		return illegal("it has no name in custody or no digest")
 	}
 	f.Stored, f.Size, f.SHA256, f.Beside = ev.Stored, ev.Size, ev.SHA256, ev.Beside
-	f.Told = ev.Told.Or(f.Told)
+	f.Told, a.Refused = ev.Told.Or(f.Told), Refused{}
 	a.FetchRequest = cmp.Or(ev.Request, a.FetchRequest)
 	if f.Doubt.SHA256 != ev.SHA256 {
 		f.Doubt = Doubt{} // other bytes came, and nothing is wrong with them
@@ -183,8 +183,9 @@ func (ev FileHeld) apply(a *Arrival, _ archive.Instant) error {
 
 // Postponed says that what is due failed, and when it is tried again. It never ends an arrival: no fault of the way is its fault.
 type Postponed struct {
-	Until time.Time
-	Cause ledger.Cause
+	Until   time.Time
+	Cause   ledger.Cause
+	Refused Refused // set: the download led to a refused host
 }
 
 // JournalName implements Event.
@@ -198,6 +199,9 @@ func (ev Postponed) apply(a *Arrival, _ archive.Instant) error {
 		a.Attempt++
 	}
 	a.NotBefore, a.Cause = ev.Until, ev.Cause
+	if ev.Refused.From != "" {
+		a.Refused = ev.Refused
+	}
 	return nil
 }
 

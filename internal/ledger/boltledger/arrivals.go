@@ -86,6 +86,9 @@ var arrivalForm = &message[arrival.Arrival]{"Arrival", []field[arrival.Arrival]{
 	instantField(30, "lost_at", func(a *arrival.Arrival) *time.Time { return &a.LostAt }),
 	requestField(31, "fetch_request", func(a *arrival.Arrival) *archive.RequestID { return &a.FetchRequest }),
 	requestField(32, "tell_request", func(a *arrival.Arrival) *archive.RequestID { return &a.TellRequest }),
+	textField(33, "refused_from", func(a *arrival.Arrival) *string { return &a.Refused.From }),
+	textField(34, "refused_hosts", func(a *arrival.Arrival) *string { return &a.Refused.Hosts }),
+	textField(35, "word", func(a *arrival.Arrival) *string { return &a.Word }),
 }}
 
 // arrivalCount is how many arrivals are in one state.

@@ -1,0 +1,93 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+	"sync"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+)
+
+// errRefused ends the work on an arrival whose download would be lost: it leads
+// to a host that the configuration does not allow. Nothing is committed.
+var errRefused = errors.New("downloads from this host lead to a host that is not allowed")
+
+// isRefused reports whether a download of the arrival led to a host that the
+// configuration still does not allow. The ledger knows it, so a restart costs
+// no further download.
+func (e *Engine) isRefused(a arrival.Arrival) bool {
+	return a.Refused.From != "" && a.Refused.Hosts == e.cfg.Hosts
+}
+
+// describeRefusal says why downloads are not made.
+func describeRefusal(a arrival.Arrival) string {
+	if a.Cause.Code == "policy" {
+		return a.Cause.Text
+	}
+	return "downloads from " + a.Refused.From + " lead to a host that is not allowed"
+}
+
+// noteRefusal notes why some downloads are not made; empty: all may be made.
+func (e *Engine) noteRefusal(why string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status.Refused = why
+}
+
+// enterWay lets one download begin at a time: where it leads to a host that is
+// not allowed, no other one is lost in the same way. The next one begins after
+// begun is called. Its error is errRefused where a download from the host was
+// refused, or the program ends.
+func (e *Engine) enterWay(ctx context.Context, from string) (begun func(), err error) {
+	select {
+	case e.way <- struct{}{}:
+	case <-ctx.Done():
+		return nil, errRefused
+	}
+	begun = sync.OnceFunc(func() { <-e.way })
+	err = e.eachExtract(func(a arrival.Arrival) error {
+		if e.isRefused(a) && a.Refused.From == from {
+			return errRefused
+		}
+		return nil
+	}, arrival.Announced, arrival.Fetching)
+	if err != nil {
+		begun()
+	}
+	return begun, err
+}
+
+// postponeRefused commits that a download led to a host that is not allowed.
+func (w *work) postponeRefused(ctx context.Context, from string, fault *apicall.Error) error {
+	w.cfg.Log.Warn("extracts are not downloaded from a host until the configuration changes", "host", from, "err", fault.Error())
+	w.noteRefusal(fault.Error())
+	return w.commit(ctx, arrival.Postponed{Until: w.now().Wall.Add(arrival.DelayAfter(int(w.a.Attempt))),
+		Cause: ledger.Cause{Code: fault.Code, Text: fault.Error()}, Refused: arrival.Refused{From: from, Hosts: w.cfg.Hosts}})
+}
+
+// hostOfLink returns the host of a download's address. A link without one leads
+// to the service itself.
+func hostOfLink(link archive.DownloadURL) string {
+	u, err := url.Parse(string(link))
+	if err != nil || u.Host == "" {
+		return "the service"
+	}
+	return strings.ToLower(u.Host)
+}
+
+// firstByte calls begun when the first byte is written.
+type firstByte struct {
+	io.Writer
+	begun func()
+}
+
+func (f firstByte) Write(p []byte) (int, error) {
+	f.begun()
+	return f.Writer.Write(p)
+}
