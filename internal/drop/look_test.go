@@ -51,11 +51,9 @@ func TestLook_I12_NamesWhatDiffers(t *testing.T) {
 			_, rel, d := kept(t, path)
 			f := open(t, config(path))
 			kit.Must(t, row.change(filepath.Join(path, rel)))
-			dir, err := f.OpenKept(rel)
-			kit.Must(t, err)
+			dir := kit.Value(f.OpenKept(rel))(t)
 			defer dir.Close()
-			found, err := LookAtKept(t.Context(), dir, rel, d, row.look)
-			kit.Must(t, err)
+			found := kit.Value(LookAtKept(t.Context(), dir, rel, d, row.look))(t)
 			var words []string
 			for _, d := range found {
 				words = append(words, d.Path+" "+d.What)
@@ -82,9 +80,7 @@ func TestLook_I12_WhatIsMissing(t *testing.T) {
 			_, rel, _ := kept(t, path)
 			f := open(t, config(path))
 			kit.Must(t, change(filepath.Join(path, rel)))
-			if dir, err := f.OpenKept(rel); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("open = %v, %v, want an error that wraps %v", dir, err, fs.ErrNotExist)
-			}
+			kit.Fails(t, "open", kit.Err(f.OpenKept(rel)), fs.ErrNotExist)
 		})
 	}
 }

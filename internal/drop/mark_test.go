@@ -46,12 +46,9 @@ func TestReadReceiptKeys_I12_OnlyWhatNobodyElseCouldWrite(t *testing.T) {
 				kit.Must(t, row.change(dir, filepath.Join(dir, markFile)))
 			}
 			keys, err := ReadReceiptKeys(path)
-			if _, untrusted := errors.AsType[*UntrustedKeysError](err); untrusted != row.untrusted || err != nil && !untrusted {
-				t.Errorf("%v, want untrusted %v", err, row.untrusted)
-			}
-			if len(keys) != row.want || !slices.Equal(keys, row.keys[:row.want]) {
-				t.Errorf("keys %q, want the first %d", keys, row.want)
-			}
+			_, untrusted := errors.AsType[*UntrustedKeysError](err)
+			kit.Check(t, untrusted == row.untrusted && (err == nil || untrusted), "%v, want untrusted %v", err, row.untrusted)
+			kit.Check(t, len(keys) == row.want && slices.Equal(keys, row.keys[:row.want]), "keys %q, want the first %d", keys, row.want)
 		})
 	}
 }
@@ -61,11 +58,9 @@ func TestReadReceiptKeys_I12_OnlyWhatNobodyElseCouldWrite(t *testing.T) {
 func TestOpen_I12_TheMarkFollowsTheKeys(t *testing.T) {
 	path := t.TempDir()
 	for _, keys := range [][]string{nil, {"one"}, {"two", "one"}} {
-		f, err := Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: keys})
-		kit.Must(t, err)
+		f := kit.Value(Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: keys}))(t)
 		kit.Must(t, f.Close())
-		found, err := ReadReceiptKeys(path)
-		kit.Must(t, err)
+		found := kit.Value(ReadReceiptKeys(path))(t)
 		kit.Want(t, "keys", fmt.Sprint(found), fmt.Sprint(keys))
 	}
 }

@@ -21,8 +21,7 @@ func newScans(t *testing.T) *shed {
 	t.Helper()
 	s := newShed(t)
 	s.path = t.TempDir()
-	f, err := drop.Open(drop.Config{Path: s.path, Name: "scans", LedgerID: "L-1", Environment: "test", Epoch: 1})
-	kit.Must(t, err)
+	f := kit.Value(drop.Open(drop.Config{Path: s.path, Name: "scans", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
 	t.Cleanup(func() { f.Close() })
 	s.drop = Drop{Name: "scans", Route: ledger.PDF, PDF: packager.PDFRules{Receiving: receiving, Notify: "clerk@acme.example"}, Folder: f}
 	return s
@@ -48,9 +47,8 @@ func (s *shed) noteDelivery(dir string, key archive.Key, is ledger.Sealed) {
 	s.t.Helper()
 	e := ledger.Entry{Key: key, Route: ledger.PDF, ID: is.ID, Package: is.Package, State: ledger.Delivered, UploadedAt: time.Now(),
 		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Fate: ledger.Succeeded}}}
-	note, err := proof.NewDelivery("test", e, ledger.Document{Metadata: archive.PDFRequest{Receiving: receiving}.Encode(),
-		Files: []archive.File{{Path: "scan.pdf", Size: is.Package.Size, SHA256: is.Package.SHA256}}}, nil)
-	kit.Must(s.t, err)
+	note := kit.Value(proof.NewDelivery("test", e, ledger.Document{Metadata: archive.PDFRequest{Receiving: receiving}.Encode(),
+		Files: []archive.File{{Path: "scan.pdf", Size: is.Package.Size, SHA256: is.Package.SHA256}}}, nil))(s.t)
 	s.write(dir, "_DELIVERED.txt", "DELIVERED")
 	s.write(dir, deliveryName, string(proof.Sign(note.Encode(), s.book)))
 }
@@ -133,16 +131,13 @@ func TestReconcile_I2_APDFThatWasNeverPackedIsIdentified(t *testing.T) {
 			if row.meanwhile != nil {
 				row.meanwhile(s, e)
 			}
-			if r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now}); r.Waits != 0 || r.Unpacked != 0 {
-				t.Fatalf("%d wait, %d not packed: %+v", r.Waits, r.Unpacked, r.Waiting)
-			}
+			r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+			kit.Need(t, r.Waits == 0 && r.Unpacked == 0, "%d wait, %d not packed: %+v", r.Waits, r.Unpacked, r.Waiting)
 			e = s.entry(e.Key)
-			if e.NeedsReconcile || e.State != ledger.Quarantined || e.Source != row.source || e.ID.IsZero() != row.unknown {
-				t.Fatalf("%s/%s as %s, unreconciled %v", e.State, e.Source, e.ID, e.NeedsReconcile)
-			}
-			if e.Supersedes.IsZero() == row.supersedes || e.SameContent.IsZero() == row.twin {
-				t.Errorf("supersedes %s, twin %s", e.Supersedes, e.SameContent)
-			}
+			kit.Need(t, !e.NeedsReconcile && e.State == ledger.Quarantined && e.Source == row.source && e.ID.IsZero() == row.unknown,
+				"%s/%s as %s, unreconciled %v", e.State, e.Source, e.ID, e.NeedsReconcile)
+			kit.Check(t, e.Supersedes.IsZero() != row.supersedes && e.SameContent.IsZero() != row.twin,
+				"supersedes %s, twin %s", e.Supersedes, e.SameContent)
 			closed := s.told(e.Key, e.Rev, ledger.Closed{})
 			switch key, _, err := s.book.FindByID(want.ID); {
 			case err != nil || !row.unknown && key != e.Key:
@@ -152,9 +147,8 @@ func TestReconcile_I2_APDFThatWasNeverPackedIsIdentified(t *testing.T) {
 			case !row.unknown && ledger.CompareIdentity(closed, want, ledger.PDF, "") != ledger.Conflict:
 				t.Error("closed in doubt, and the same PDF would be sent again")
 			}
-			if problems, err := s.book.Verify(t.Context()); err != nil || len(problems) > 0 {
-				t.Errorf("the ledger: %v %v", problems, err)
-			}
+			problems, err := s.book.Verify(t.Context())
+			kit.Check(t, err == nil && len(problems) <= 0, "the ledger: %v %v", problems, err)
 		})
 	}
 }
@@ -234,9 +228,8 @@ func TestReconcile_I2_WhatCameAfterARejection(t *testing.T) {
 			}
 			n := 0
 			kit.Must(t, s.book.EntriesOldestFirst(func(ledger.Entry) error { n++; return nil }))
-			if problems, err := s.book.Verify(t.Context()); err != nil || len(problems) > 0 || n != 2 {
-				t.Errorf("%d entries; the ledger: %v %v", n, problems, err)
-			}
+			problems, err := s.book.Verify(t.Context())
+			kit.Check(t, err == nil && len(problems) <= 0 && n == 2, "%d entries; the ledger: %v %v", n, problems, err)
 		})
 	}
 }

@@ -56,9 +56,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 			kit.Must(t, err)
 			gone = s.told(gone.Key, gone.Rev, ledger.UploadAccepted{Sent: gone.Package.SHA256, Seal: doc.Seal(gone.Package)},
 				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "R2", ID: archive.ID{}, Status: archive.Successful, Updated: now, Record: []byte("a")}, Grace: day})
-			if gone.State != ledger.Archived {
-				t.Fatalf("%s, want gone.State = ledger.Archived", gone.State)
-			}
+			kit.Need(t, gone.State == ledger.Archived, "%s, want gone.State = ledger.Archived", gone.State)
 			other := archive.Receipt{Remote: "R7", ID: archive.ID{15: 7}, Status: archive.Successful, Updated: now, Record: []byte("a")}
 			service := partial{spoken{date: now.Add(2 * day), list: make([]archive.Receipt, 0), single: map[archive.RemoteID]archive.Receipt{"R7": other},
 				index: []archive.IndexRecord{{Remote: "R7", ArchivedAt: now, Raw: []byte("a")}}}, row.found}
@@ -97,10 +95,81 @@ func TestReconcile_I19_I32_LinksAmongEndedFoldersAreNamed(t *testing.T) {
 		kit.Must(t, os.Symlink(elsewhere, filepath.Join(s.path, link)))
 	}
 	r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
-	if r.Folders.Strange.Count != 3 || r.Folders.Receipts.Count != 1 || r.Folders.Returned.Count != 0 {
-		t.Errorf("%+v, want r.Folders.Strange.Count = 3, r.Folders.Receipts.Count = 1, r.Folders.Returned.Count = 0", r.Folders)
-	}
+	kit.Check(t, r.Folders.Strange.Count == 3 && r.Folders.Receipts.Count == 1 && r.Folders.Returned.Count == 0,
+		"%+v, want r.Folders.Strange.Count = 3, r.Folders.Receipts.Count = 1, r.Folders.Returned.Count = 0", r.Folders)
 	for _, f := range r.Folders.Strange.Named {
 		kit.Holds(t, "the finding", f.Text, "is a link; what lies behind it was not looked at")
+	}
+}
+
+// A document that left the index is missing until its retention is over, and ended from then on: the day before, the day
+// itself, the day after, and years later.
+func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
+	const day = 24 * time.Hour
+	archived := time.Date(2028, 2, 29, 12, 0, 0, 0, time.UTC)
+	end := time.Date(2038, 3, 1, 0, 0, 0, 0, time.UTC) // 2038 has no 29 February
+	for name, row := range map[string]struct {
+		drops    []Drop // the entry's is acme
+		at, told time.Time
+		ended    bool
+	}{
+		"OfTheDayBefore":           {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-day), time.Time{}, false},
+		"OfTheLastMoment":          {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-1), time.Time{}, false},
+		"OfTheDay":                 {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end, time.Time{}, true},
+		"OfTheDayAfter":            {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), time.Time{}, true},
+		"SixYearsLater":            {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.AddDate(6, 0, 0), time.Time{}, true},
+		"NotKnown":                 {[]Drop{{Name: "acme", Vault: "V"}}, end.AddDate(6, 0, 0), time.Time{}, false},
+		"OfAnotherDrop":            {[]Drop{{Name: "acme", Vault: "V"}, {Name: "b", Vault: "V", Retention: 1}}, end.AddDate(6, 0, 0), time.Time{}, false},
+		"LongerThanThat":           {[]Drop{{Name: "acme", Vault: "V", Retention: 15}}, end.AddDate(4, 0, 0), time.Time{}, false},
+		"DropNotConfigured":        {[]Drop{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V", Retention: 10}}, end, time.Time{}, true},
+		"DropNotConfigured_Longer": {[]Drop{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V", Retention: 11}}, end, time.Time{}, false},
+		"DropNotConfigured_NotAll": {[]Drop{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V"}}, end, time.Time{}, false},
+		"OurClockWasSetAhead":      {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), end.Add(-day), false},
+		"TheirClockWasSetAhead":    {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-day), end.Add(day), false},
+		"BothClocksSaySo":          {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), end.Add(2 * day), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShed(t)
+			it := s.sent(fill.Item{Document: invoice}, archived.Add(-time.Hour), "A")
+			e := it.Apply(archived, fill.Seen("A", archive.Successful, archived))
+			kit.Need(t, e.State == ledger.Archived && e.ArchivedAt.Equal(archived), "%s at %s: vacuous", e.State, e.ArchivedAt)
+			service := spoken{date: row.told, index: indexed(end, "Z")[:0]}
+			compared := func(doubt *Doubt) VaultReport {
+				t.Helper()
+				r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: row.drops, Grace: day, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+					Now: func() archive.Instant { return archive.Instant{Wall: row.at} }, Doubt: doubt})
+				kit.Must(t, err)
+				return r.Vaults[0]
+			}
+			if v := compared(nil); (v.Ended == 1) != row.ended || (v.Missing.Count == 0) != row.ended || v.Ended+v.Missing.Count != 1 {
+				t.Errorf("%d ended, %d missing", v.Ended, v.Missing.Count)
+			}
+			// One that is in doubt is cleared, although the archive cannot speak for it any more.
+			it.Apply(row.at, ledger.ReconcileRequired{})
+			compared(&Doubt{Since: row.at})
+			got := s.entry(e.Key)
+			kit.Check(t, got.NeedsReconcile != row.ended, "in doubt: %t", got.NeedsReconcile)
+		})
+	}
+}
+
+// What the index still shows has not ended, and an index that was not read to its end ends nothing.
+func TestReconcile_I32_RetentionEndsNothingThatIsShown(t *testing.T) {
+	s, archived := newShed(t), time.Date(2028, 2, 29, 12, 0, 0, 0, time.UTC)
+	it := s.sent(fill.Item{}, archived.Add(-time.Hour), "A")
+	e := it.Apply(archived, fill.Seen("A", archive.Successful, archived))
+	drops := []Drop{{Name: "acme", Vault: "V", Retention: 10}}
+	for name, service := range map[string]Service{
+		"Shown":      spoken{index: indexed(archived, "A")},
+		"Incomplete": partial{spoken{}, 900},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: drops, Grace: time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+				Now: func() archive.Instant { return archive.Instant{Wall: archived.AddDate(16, 0, 0)} }})
+			kit.Must(t, err)
+			if v := r.Vaults[0]; v.Ended != 0 || v.Missing.Count != 0 || e.State != ledger.Archived {
+				t.Errorf("%+v, want v.Ended = 0, v.Missing.Count = 0, e.State = ledger.Archived", v)
+			}
+		})
 	}
 }

@@ -94,12 +94,10 @@ func TestReconcile_I4_AFieldThatTheIndexAdds(t *testing.T) {
 	recs[0].Document = ours
 	recs[0].Document.SenderName = "somebody\nelse"
 	v := s.whole(spoken{index: recs}, now).Vaults[0]
-	if len(v.Added) != 1 || v.Added["senderName"] != 1 || v.Differing.Count > 0 {
-		t.Errorf(`%v, %+v, want len(v.Added) = 1, v.Added["senderName"] = 1, v.Differing.Count <= 0`, v.Added, v.Differing)
-	}
-	if n := (Report{Vaults: []VaultReport{v}}).Differences(); n > 0 {
-		t.Errorf("%d differences", n)
-	}
+	kit.Check(t, len(v.Added) == 1 && v.Added["senderName"] == 1 && v.Differing.Count <= 0,
+		`%v, %+v, want len(v.Added) = 1, v.Added["senderName"] = 1, v.Differing.Count <= 0`, v.Added, v.Differing)
+	n := (Report{Vaults: []VaultReport{v}}).Differences()
+	kit.Check(t, n <= 0, "%d differences", n)
 }
 
 // What has no metadata in the ledger cannot be compared, and is counted. Where the digest of an erased one says that the

@@ -130,9 +130,7 @@ func TestReconcile_I2_ANumberOfALaterGeneration(t *testing.T) {
 		}
 	}
 	e := it.Apply(at, it.Accepted())
-	if e.Generation != 1 || e.Pruned.Total() == 0 {
-		t.Fatalf("generation %d, %+v: vacuous", e.Generation, e.Pruned)
-	}
+	kit.Need(t, e.Generation == 1 && e.Pruned.Total() != 0, "generation %d, %+v: vacuous", e.Generation, e.Pruned)
 	s.whole(spoken{index: indexed(now, "R3", "R59")}, now)
 	if got := s.entry(e.Key); got.State != ledger.Archived || !got.IsArchivedTwice() {
 		t.Errorf("%s, archived twice %t", got.State, got.IsArchivedTwice())

@@ -49,11 +49,9 @@ func (s *shed) doubtful(now time.Time) ledger.Entry {
 	dir := s.t.TempDir()
 	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte("x"), 0o660))
 	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), []byte(`{"documentType": "Invoice", "documentId": "N1", "documentDate": "2026-10-31"}`), 0o660))
-	root, err := os.OpenRoot(dir)
-	kit.Must(s.t, err)
+	root := kit.Value(os.OpenRoot(dir))(s.t)
 	defer root.Close()
-	sealed, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
-	kit.Must(s.t, err)
+	sealed := kit.Value(packager.ValidateFolder(s.t.Context(), root, s.drop.Rules))(s.t)
 	doc := ledger.Document{Metadata: sealed.Metadata, Files: sealed.Files}
 	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
 	return s.book.Commit(ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Document: &doc, Events: []ledger.Event{
@@ -104,9 +102,8 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 			kit.Must(t, err)
 			key, known, err := s.book.FindByRemote("R2")
 			kit.Must(t, err)
-			if !known || key != e.Key || got.State != row.state || got.PossibleDouble != row.double || r.Waits != 0 && !got.NeedsReconcile {
-				t.Errorf("R2 known %v, %s, double %v, unreconciled %v, %d wait", known, got.State, got.PossibleDouble, got.NeedsReconcile, r.Waits)
-			}
+			kit.Check(t, known && key == e.Key && got.State == row.state && got.PossibleDouble == row.double && (r.Waits == 0 || got.NeedsReconcile),
+				"R2 known %v, %s, double %v, unreconciled %v, %d wait", known, got.State, got.PossibleDouble, got.NeedsReconcile, r.Waits)
 		})
 	}
 	t.Run("ContentTwice_NoEntryYet", func(t *testing.T) {
@@ -159,9 +156,8 @@ func TestReconcile_I2_I15_AClockThatWasSetClearsNothing(t *testing.T) {
 			if got.NeedsReconcile == row.cleared || r.Vaults[0].Reaches != row.cleared || !r.Told.Equal(row.date) {
 				t.Errorf("unreconciled %v, reaches %v, told at %v", got.NeedsReconcile, r.Vaults[0].Reaches, r.Told)
 			}
-			if name == "AlmostOnTheirs" && (len(r.Waiting) != 1 || !r.Waiting[0].Until.Equal(at(7*hour+time.Second))) {
-				t.Errorf("waits %+v, want until a second later", r.Waiting)
-			}
+			kit.Check(t, name != "AlmostOnTheirs" || len(r.Waiting) == 1 && r.Waiting[0].Until.Equal(at(7*hour+time.Second)),
+				"waits %+v, want until a second later", r.Waiting)
 		})
 	}
 }
@@ -174,9 +170,8 @@ func TestReconcile_I2_AFoundRegistrationBearsTheArchivesTime(t *testing.T) {
 	s.compared(spoken{date: told, list: []archive.Receipt{{Remote: "R1", ID: e.ID, Status: archive.WaitingForPackage, Date: told}}}, Doubt{From: now.Add(-time.Hour), Since: now})
 	e, _, err := s.book.Entry(e.Key)
 	kit.Must(t, err)
-	if r := e.Current(); r == nil || !r.ClosedAt.Equal(told) {
-		t.Errorf("%+v, want closed at %v", r, told)
-	}
+	r := e.Current()
+	kit.Check(t, r != nil && r.ClosedAt.Equal(told), "%+v, want closed at %v", r, told)
 }
 
 // I15: how far this machine's clock was ahead when the ledger was last sure is read from its newest registration.
@@ -189,9 +184,8 @@ func TestSurvey_I15_HowFarOurClockWasAhead(t *testing.T) {
 			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ticket)
 			p := newComparison(Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}})
 			kit.Must(t, p.surveyEntries(t.Context()))
-			if n := p.factsOf("V").newest; n.remote != "R1" || n.ahead != row.ahead {
-				t.Errorf(`%+v, want n.remote = "R1", n.ahead = %v`, n, row.ahead)
-			}
+			n := p.factsOf("V").newest
+			kit.Check(t, n.remote == "R1" && n.ahead == row.ahead, `%+v, want n.remote = "R1", n.ahead = %v`, n, row.ahead)
 		})
 	}
 }
@@ -205,9 +199,8 @@ func TestReconcile_I2_UntilNothingIsUnderWay(t *testing.T) {
 			Doubt: &Doubt{From: now, Since: now}})
 		p.factsOf("V").visible = passed
 		until, why := p.whyInDoubt(e, true)
-		if (why == "") != cleared || !cleared && !until.Equal(now.Add(99*time.Hour+time.Second)) {
-			t.Errorf("after %v: until %v, %q", passed, until, why)
-		}
+		kit.Check(t, (why == "") == cleared && (cleared || until.Equal(now.Add(99*time.Hour+time.Second))),
+			"after %v: until %v, %q", passed, until, why)
 	}
 }
 
@@ -217,14 +210,12 @@ func TestReconcile_I15_WhatCouldNotBeBookedStaysInDoubt(t *testing.T) {
 	e := s.doubtful(now)
 	p := newComparison(Config{Book: s.book, Committer: s.book, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: now, Since: now}})
 	p.factsOf("V").reaches = true
-	if _, why := p.whyInDoubt(e, true); why != "" {
-		t.Fatalf("in doubt before: %s", why)
-	}
+	_, why := p.whyInDoubt(e, true)
+	kit.Need(t, why == "", "in doubt before: %s", why)
 	kit.Must(t, p.addChange(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev + 1, Events: []ledger.Event{ledger.Reconciled{}}}))
 	kit.Must(t, p.commitChanges(t.Context()))
-	if _, why := p.whyInDoubt(e, true); why == "" {
-		t.Error("cleared")
-	}
+	_, why = p.whyInDoubt(e, true)
+	kit.Check(t, why != "", "cleared")
 }
 
 // I2, I12: what an interrupted removal left in a claim is no new invoice; a whole folder goes on as before.
@@ -252,9 +243,8 @@ func TestReconcile_I2_RemainsOfAnArchivedFolder(t *testing.T) {
 			s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 			e, ok, err := s.book.Entry(key)
 			kit.Must(t, err)
-			if stuck := e.State == ledger.Quarantined && e.Cause.Code == "archived-before"; !ok || stuck != row.stuck {
-				t.Errorf("%s, %+v, want ok, stuck = %v", e.State, e.Cause, row.stuck)
-			}
+			stuck := e.State == ledger.Quarantined && e.Cause.Code == "archived-before"
+			kit.Check(t, ok && stuck == row.stuck, "%s, %+v, want ok, stuck = %v", e.State, e.Cause, row.stuck)
 		})
 	}
 }
@@ -266,9 +256,7 @@ func TestReconcile_I12_ReturnedMeanwhile(t *testing.T) {
 	kit.Must(t, os.MkdirAll(filepath.Join(s.path, "_duplicates", "Otto 19"), 0o770))
 	for i, want := range []int{1, 0} {
 		r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
-		if r.Folders.Returned.Count != want || r.Folders.Strange.Count != 1 {
-			t.Errorf("comparison %d: %+v", i, r.Folders)
-		}
+		kit.Check(t, r.Folders.Returned.Count == want && r.Folders.Strange.Count == 1, "comparison %d: %+v", i, r.Folders)
 	}
 	n := 0
 	kit.Must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error {
@@ -287,8 +275,7 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 	now := time.Now()
 	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Grace: 24 * time.Hour,
 		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(7 * time.Hour)} }, Doubt: &Doubt{Since: now}}
-	_, err := Rebuild(t.Context(), c)
-	kit.Must(t, err)
+	kit.Value(Rebuild(t.Context(), c))(t)
 	p := newComparison(c)
 	facts := p.factsOf("V")
 	facts.visible = 7 * time.Hour

@@ -77,8 +77,7 @@ func newShed(t *testing.T) *shed {
 	t.Helper()
 	s := &shed{t: t, path: t.TempDir(), book: fill.New(t, boltledger.Config{}, ledger.Info{Created: time.Now()})}
 	s.book.Vault = "V"
-	f, err := drop.Open(drop.Config{Path: s.path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1})
-	kit.Must(t, err)
+	f := kit.Value(drop.Open(drop.Config{Path: s.path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
 	t.Cleanup(func() { f.Close() })
 	s.drop = Drop{Name: "acme", Vault: "V", Folder: f, Rules: packager.Rules{Vault: "V", Sidecar: "metadata.json", Compression: "fast"}}
 	return s
@@ -91,11 +90,9 @@ func (s *shed) archived(folder string, change func(dir string, r *proof.Receipt)
 	kit.Must(s.t, os.MkdirAll(dir, 0o770))
 	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(folder), 0o660))
 	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, folder), 0o660))
-	root, err := os.OpenRoot(dir)
-	kit.Must(s.t, err)
+	root := kit.Value(os.OpenRoot(dir))(s.t)
 	defer root.Close()
-	sealed, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
-	kit.Must(s.t, err)
+	sealed := kit.Value(packager.ValidateFolder(s.t.Context(), root, s.drop.Rules))(s.t)
 	key := archive.NewKey(time.Now())
 	r := proof.Receipt{Format: "vaultd-receipt-1", Environment: "test", Key: key.String(), ClientUUID: sealed.ID.String(), BumID: archive.RemoteID("bum-" + strings.ReplaceAll(folder, " ", "-")),
 		Vault: "V", DocumentID: folder, ZIP: proof.ReceiptZIP{Size: 100, SHA256: archive.Sum([]byte(folder)).String()}, Archived: "2026-11-19T10:00:00Z", Record: `{"status":"ArchivingSuccessful"}`}
@@ -124,8 +121,7 @@ func TestRebuild_I2_ALaterDerivation(t *testing.T) {
 		})
 	}
 	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
-	r, err := Rebuild(t.Context(), c)
-	kit.Must(t, err)
+	r := kit.Value(Rebuild(t.Context(), c))(t)
 	kit.Want(t, "folders that differ from their receipts", r.Folders.Differ.Count, 1)
 }
 
@@ -137,8 +133,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 		kit.Must(t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte("something else"), 0o660))
 	})
 	s.archived("late", func(_ string, r *proof.Receipt) {
-		id, err := archive.ParseID(r.ClientUUID)
-		kit.Must(t, err)
+		id := kit.Value(archive.ParseID(r.ClientUUID))(t)
 		r.ClientUUID = id.Generation(archive.MaxGeneration).String()
 	})
 	s.archived("production", func(_ string, r *proof.Receipt) { r.Environment = "production" })
@@ -162,9 +157,8 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	if f := r.Folders; f.Unbelieved.Count+r.Waits != 7 || f.Differ.Count != 1 || f.Returned.Count != 1 || len(entries) != 4 && len(entries) != 5 {
 		t.Errorf("%+v\n%d entries, %d waits", f, len(entries), r.Waits)
 	}
-	if e := entries["changed since"]; e.Key != changed || e.State != ledger.Archived || !e.NeedsReconcile {
-		t.Errorf("changed since: %+v", e)
-	}
+	e := entries["changed since"]
+	kit.Check(t, e.Key == changed && e.State == ledger.Archived && e.NeedsReconcile, "changed since: %+v", e)
 	if e := entries["Huber 88"]; e.State != ledger.Rejected || e.Source != ledger.Returned || e.Dest != "_rejected/Huber 88" || e.Cause.Text != "NOT ARCHIVED. Why.\n" || !e.NeedsReconcile {
 		t.Errorf("returned: %+v", e)
 	} else if doc, _, err := s.book.Document(e.Key); err != nil || doc.AsRead.Number != "D1" || doc.AsRead.Date != "31.10.2026" {
@@ -173,9 +167,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	var one ledger.Entry
 	for _, e := range entries {
 		if e.ArchivedRemote == "bum-good" {
-			if one.Key != (archive.Key{}) {
-				t.Error("two entries have the same bumId")
-			}
+			kit.Want(t, "two entries have the same bumId", one.Key, (archive.Key{}))
 			one = e
 		}
 	}
@@ -184,11 +176,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	}
 	again, err := Rebuild(t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: c.ReceiptKeys, Now: c.Now})
 	kit.Must(t, err)
-	if again.Folders.Receipts.Count != 0 {
-		t.Errorf("done again: %+v", again.Folders.Receipts)
-	}
+	kit.Want(t, "done again", again.Folders.Receipts.Count, 0)
 	problems, err := s.book.Verify(t.Context())
-	if err != nil || len(problems) > 0 {
-		t.Errorf("the ledger: %v %v", problems, err)
-	}
+	kit.Check(t, err == nil && len(problems) <= 0, "the ledger: %v %v", problems, err)
 }

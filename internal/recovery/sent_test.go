@@ -21,8 +21,7 @@ func newOutbox(t *testing.T) *shed {
 	t.Helper()
 	s := newShed(t)
 	s.path = t.TempDir()
-	f, err := drop.Open(drop.Config{Path: s.path, Name: "out", LedgerID: "L-1", Environment: "test", Epoch: 1})
-	kit.Must(t, err)
+	f := kit.Value(drop.Open(drop.Config{Path: s.path, Name: "out", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
 	t.Cleanup(func() { f.Close() })
 	s.drop = Drop{Name: "out", Route: ledger.Network, Folder: f, Rules: packager.Rules{Sidecar: "document.json", Compression: "fast", Complete: "marker"}, Network: packager.NetworkRules{
 		Check: func([]byte) []packager.DocumentFault { return []packager.DocumentFault{{Text: "is refused today"}} },
@@ -49,11 +48,9 @@ func (s *shed) folder(under, name string, bare bool) string {
 // sealedAs reads a folder as the packer would.
 func (s *shed) sealedAs(dir string) packager.SealedNetwork {
 	s.t.Helper()
-	root, err := os.OpenRoot(dir)
-	kit.Must(s.t, err)
+	root := kit.Value(os.OpenRoot(dir))(s.t)
 	defer root.Close()
-	sealed, err := packager.ValidateNetwork(s.t.Context(), root, s.drop.networkRules())
-	kit.Must(s.t, err)
+	sealed := kit.Value(packager.ValidateNetwork(s.t.Context(), root, s.drop.networkRules()))(s.t)
 	return sealed
 }
 
@@ -68,8 +65,7 @@ func (s *shed) delivered(name string, bare bool, generation int, change func(dir
 		e.ID = sealed.ID.Generation(generation)
 	}
 	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: e.NetworkNumber()}, Fate: ledger.Succeeded}}
-	note, err := proof.NewDelivery("test", e, ledger.Document{Metadata: sealed.Document.Metadata(), Files: sealed.Files}, nil)
-	kit.Must(s.t, err)
+	note := kit.Value(proof.NewDelivery("test", e, ledger.Document{Metadata: sealed.Document.Metadata(), Files: sealed.Files}, nil))(s.t)
 	if change != nil {
 		change(dir, &note)
 	}
@@ -89,9 +85,7 @@ func (s *shed) rebuilt() (Report, map[string]ledger.Entry) {
 	entries := map[string]ledger.Entry{}
 	kit.Must(s.t, s.book.EntriesOldestFirst(func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
 	problems, err := s.book.Verify(s.t.Context())
-	if err != nil || len(problems) > 0 {
-		s.t.Errorf("the ledger: %v %v", problems, err)
-	}
+	kit.Check(s.t, err == nil && len(problems) <= 0, "the ledger: %v %v", problems, err)
 	return r, entries
 }
 
@@ -118,9 +112,8 @@ func TestRebuild_I2_NetworkDeliveryNotes(t *testing.T) {
 	s.delivered("bad file number", false, 0, func(_ string, n *proof.Delivery) { n.StoredFiles = []archive.FileID{"a/b"} })
 
 	r, entries := s.rebuilt()
-	if f := r.Folders; f.Unbelieved.Count != 8 || f.Receipts.Count != 3 || len(entries) != 3 {
-		t.Errorf("%d entries: %+v", len(entries), f)
-	}
+	f := r.Folders
+	kit.Check(t, f.Unbelieved.Count == 8 && f.Receipts.Count == 3 && len(entries) == 3, "%d entries: %+v", len(entries), f)
 	for name, key := range keys {
 		e := entries[name]
 		if e.Key != key || e.State != ledger.Delivered || e.Source != ledger.Kept || e.NeedsReconcile || e.Means != ledger.EmailDelivery || e.Body != archive.Sum([]byte("body")) || e.Number.IsZero() {
@@ -130,18 +123,16 @@ func TestRebuild_I2_NetworkDeliveryNotes(t *testing.T) {
 		again := s.sealedAs(filepath.Join(s.path, e.Dest))
 		found, known, err := s.book.FindByID(again.ID)
 		kit.Must(t, err)
-		if v := ledger.CompareIdentity(e, ledger.Sealed{ID: again.ID, Content: again.Content, Metadata: again.Metadata}, ledger.Network, ""); !known || found != key || v != ledger.Same {
-			t.Errorf("%s dropped again: known %v, verdict %d", name, known, v)
-		}
+		v := ledger.CompareIdentity(e, ledger.Sealed{ID: again.ID, Content: again.Content, Metadata: again.Metadata}, ledger.Network, "")
+		kit.Check(t, known && found == key && v == ledger.Same, "%s dropped again: known %v, verdict %d", name, known, v)
 		if doc, known, err := s.book.Document(key); err != nil || !known {
 			t.Errorf("%s: %v, %v, want no error, known", name, known, err)
 		} else if d, err := archive.ParseMetadata(doc.Metadata); err != nil || d.Number != name || len(d.RecipientIDs) == 0 {
 			t.Errorf("%s: it says %+v, %v", name, d, err)
 		}
 	}
-	if again, _ := s.rebuilt(); again.Folders.Receipts.Count != 0 {
-		t.Errorf("done again: %+v", again.Folders.Receipts)
-	}
+	again, _ := s.rebuilt()
+	kit.Check(t, again.Folders.Receipts.Count == 0, "done again: %+v", again.Folders.Receipts)
 }
 
 // I2: an undelivered document that was dropped again has two notes. Both are taken in, and the number of the second is known as its own.
@@ -157,9 +148,8 @@ func TestRebuild_I2_BothGenerationsOfADocument(t *testing.T) {
 		t.Errorf("%+v\n%+v\n%+v\nwant r.Folders.Unbelieved.Count = 0, one.Key = %v, two.Key = %v, one.NetworkNumber() other than %v, two.ID = %v", r.Folders, one, two, first, second, two.NetworkNumber(), one.ID.Generation(1))
 	}
 	for _, e := range []ledger.Entry{one, two} {
-		if key, known, err := s.book.FindByRemote(e.NetworkNumber()); err != nil || !known || key != e.Key {
-			t.Errorf("a notification about %s goes to %v, %v", e.Folder, key, err)
-		}
+		key, known, err := s.book.FindByRemote(e.NetworkNumber())
+		kit.Check(t, err == nil && known && key == e.Key, "a notification about %s goes to %v, %v", e.Folder, key, err)
 	}
 }
 
@@ -183,18 +173,14 @@ func TestRebuild_I2_NetworkFoldersInDoubt(t *testing.T) {
 			if e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID.IsZero() != isRefused {
 				t.Errorf("%+v, want e.Key = %v, e.State = ledger.Quarantined, e.Cause.Code = ledger.CauseDeliveryUnknown, not e.NeedsReconcile, e.ID.IsZero() = %v", e, key, isRefused)
 			}
-			if _, _, due := ledger.Due(e); due {
-				t.Error("something is done with it by itself")
-			}
-			if by, _, err := s.book.FindByRemote(archive.NewBumID(underWay.String())); err != nil || by != key && !isRefused {
-				t.Errorf("what the network tells of it goes to %s, %v", by, err)
-			}
-			if e := entries["closed"]; e.State != ledger.Rejected || !e.InDoubt || e.ID != id {
-				t.Errorf("%+v, want e.State = ledger.Rejected, e.InDoubt, e.ID = %v", e, id)
-			}
-			if e := entries["not delivered"]; e.State != ledger.Rejected || e.InDoubt || !e.ID.IsZero() {
-				t.Errorf("%+v, want e.State = ledger.Rejected, not e.InDoubt, e.ID.IsZero()", e)
-			}
+			_, _, due := ledger.Due(e)
+			kit.Check(t, !due, "something is done with it by itself")
+			by, _, err := s.book.FindByRemote(archive.NewBumID(underWay.String()))
+			kit.Check(t, err == nil && (by == key || isRefused), "what the network tells of it goes to %s, %v", by, err)
+			e = entries["closed"]
+			kit.Check(t, e.State == ledger.Rejected && e.InDoubt && e.ID == id, "%+v, want e.State = ledger.Rejected, e.InDoubt, e.ID = %v", e, id)
+			e = entries["not delivered"]
+			kit.Check(t, e.State == ledger.Rejected && !e.InDoubt && e.ID.IsZero(), "%+v, want e.State = ledger.Rejected, not e.InDoubt, e.ID.IsZero()", e)
 		})
 	}
 }
