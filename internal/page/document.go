@@ -248,7 +248,10 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 		add(present.WordsOf(d.Entry.Route).Says, l.Status)
 		add("bumId %s", l.Remote)
 		add("cause: %s", strings.ReplaceAll(l.Cause, "-", " "))
-		if l.UID != nil {
+		switch {
+		case l.UID != nil && present.IsOwnerOnly(l):
+			add("a folder of %s", present.UserName(uint32(*l.UID)))
+		case l.UID != nil:
 			add("by %s", present.UserName(uint32(*l.UID)))
 		}
 		s.More = strings.Join(more, ", ")

@@ -178,7 +178,7 @@ var german = map[string]string{
 	"Receipt (JSON)": "Quittung (JSON)", "Files in the ZIP": "Dateien im ZIP", "File": "Datei", "Size": "Größe", "Registrations with the archive": "Registrierungen beim Archiv", "What is known": "Was bekannt ist", "Sent": "Gesendet",
 	"The archive last said": "Das Archiv sagte zuletzt", "What happened": "Was geschah", "Archived": "Archiviert", "Vault": "Archivbereich", "Folder": "Ordner", "Key": "Schlüssel", "Type": "Art",
 	"Numbers of the sender": "Nummern des Absenders", "Numbers of the recipient": "Nummern des Empfängers", "Buyer's reference": "Käuferreferenz", "Trading partner": "Handelspartner", "Direction": "Richtung",
-	"archive says %s": "Archiv sagt %s", "bumId %s": "bumId %s", "cause: %s": "Ursache: %s", "by %s": "von %s",
+	"archive says %s": "Archiv sagt %s", "bumId %s": "bumId %s", "cause: %s": "Ursache: %s", "by %s": "von %s", "a folder of %s": "ein Ordner von %s",
 
 	// What happened.
 	"Not all steps are shown. The command “vaultd show” tells all that the journal has.": "Hier stehen nicht alle Schritte. Der Befehl „vaultd show“ nennt alles, was im Journal steht.",

@@ -233,13 +233,23 @@ func (d Dossier) addHistory(p *Page, c Clock) {
 			}
 		}
 		if l.UID != nil {
-			fmt.Fprintf(p, ", by %s", UserName(uint32(*l.UID)))
+			role := "by"
+			if IsOwnerOnly(l) {
+				role = "a folder of"
+			}
+			fmt.Fprintf(p, ", %s %s", role, UserName(uint32(*l.UID)))
 		}
 		p.WriteString("\n")
 		if n, ok := d.Notes[l.Rev]; ok {
 			fmt.Fprintf(p, "    reason: %s\n", sanitize.JoinLines(n.Text))
 		}
 	}
+}
+
+// IsOwnerOnly reports whether the user in a line owns the folder, and did not act:
+// who dropped it or changed its files is not known.
+func IsOwnerOnly(l ledger.Line) bool {
+	return l.Event == (ledger.ClaimedFolder{}).JournalName() || l.Event == (ledger.Recovered{}).JournalName()
 }
 
 // ShowJSON is the object of "show --json": the keys of a list's row, and more.
