@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -137,6 +138,45 @@ func TestIdentify_I21_GenerationsEnd(t *testing.T) {
 				} else {
 					kit.Want(t, "identity", e.ID, base.Generation(archive.MaxGeneration))
 				}
+			}
+		})
+	}
+}
+
+// unsent is a network to which nothing is sent while a test looks.
+type unsent struct{ ingest.Sender }
+
+func (unsent) Compose(archive.Package, archive.Digest, []archive.FileID) (archive.NetworkBody, error) {
+	time.Sleep(time.Hour)
+	return archive.NetworkBody{}, errors.New("not sent")
+}
+
+// I2, I21: a document of the business network walks its generations past one
+// that another sidecar names, and none follows the last one.
+func TestIdentify_I2_I21_ChosenOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	base := derivedID("", "out 0.pdf")
+	for taken, want := range map[int]archive.ID{0: base, 1: base.Generation(1), archive.MaxGeneration: base.Generation(archive.MaxGeneration), archive.MaxGeneration + 1: {}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := buildPDF(t, &service{})
+			r.cfg.Routes[ledger.Network] = ingest.Route{Sender: unsent{}, Workers: 1, BatchSize: 1}
+			r.cfg.Drops = append(r.cfg.Drops, newDrop("V", ingest.Drop{Vault: "V"}), newDrop("out", ingest.Drop{Route: ledger.Network}))
+			r.start()
+			for n := range taken {
+				id := base
+				if n > 0 {
+					id = base.Generation(n)
+				}
+				r.choose(fmt.Sprint("chosen ", n), id)
+			}
+			key := archive.NewKey(time.Now())
+			r.EnterClaimed(key, ledger.ClaimedFolder{Route: ledger.Network, Drop: "out", Folder: "out 0.pdf", Fingerprint: archive.Digest{1}, NotBefore: r.s.now().Wall.Add(time.Second)})
+			r.pass(time.Minute)
+			e, _, err := r.ledger.Entry(key)
+			kit.Must(t, err)
+			kit.Want(t, fmt.Sprintf("identity where %d are taken", taken), e.ID, want)
+			if want.IsZero() {
+				kit.Want(t, "cause", e.Cause.Code, "identities-used-up")
 			}
 		})
 	}
