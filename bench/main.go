@@ -1,9 +1,10 @@
 // Command vaultbench measures vaultd against the limits of the machine and against other ways to do the same, on
 // loopback alone. bench/README.md tells what it measures and how to read it.
 //
-// It believes pairs only: both sides of a row run in turn, fresh each time, and what counts is the median of the ratios
-// within the pairs. Where these lie too far apart it says so and gives no verdict. What does not depend on the machine
-// (syncs, calls, bytes, memory) is counted, and judged always.
+// It believes pairs only: both sides of a row run in turn, fresh each time, and
+// what counts is the median of the ratios within the pairs. If these lie too
+// far apart it says so and gives no verdict. What does not depend on the
+// machine (syncs, calls, bytes, memory) is counted, and judged always.
 //
 // It keeps its data sets in its work directory and changes nothing outside of that and of what -out and -doc name.
 package main

@@ -5,6 +5,6 @@
 // It is a module of its own, and holds nothing but tests: neither the driver of the browser nor axe-core is part of vaultd.
 // One Chromium serves all tests, with a profile of its own in a temporary folder; it never reads or changes that of a person.
 //
-// A test ends every process that it started, also when it fails. Where the test process is killed, the kernel ends Chromium
-// and the daemons with it.
+// A test ends every process that it started, also when it fails. If the test
+// process is killed, the kernel ends Chromium and the daemons with it.
 package browser

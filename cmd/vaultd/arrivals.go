@@ -141,7 +141,8 @@ type arrivalFileJSON struct {
 	Doubt *doubtJSON `json:"doubt"` // what came for it and looks wrong; null: nothing
 }
 
-// doubtJSON is what came for a file and looks wrong. Where the file is held, it was taken all the same.
+// doubtJSON is what came for a file and looks wrong. If the file is held, it
+// was taken all the same.
 type doubtJSON struct {
 	Why       string    `json:"why"`
 	Stored    string    `json:"stored"` // its name in state_dir/received/KEY

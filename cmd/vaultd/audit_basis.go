@@ -9,8 +9,10 @@ import (
 	"vaultd/internal/selfcheck"
 )
 
-// examineLedger examines the ledger for a report as verify does, and puts into c what it found. notes say what people should know of the
-// checkpoint. Where something was found, the report examines everything itself: it names what verify need not name.
+// examineLedger examines the ledger for a report as verify does, and puts into
+// c what it found. notes say what people should know of the checkpoint. If
+// something was found, the report examines everything itself: it names what
+// verify need not name.
 func (v view) examineLedger(ctx context.Context, a *app, c *report.Config, what extent) (notes []string, err error) {
 	how := selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now}
 	found, err := how.Verify(ctx, v.ledger)

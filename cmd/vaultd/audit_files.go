@@ -46,7 +46,8 @@ func (w pieceWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// writeHTML writes the page. Where files are to lie beside it, it comes in pieces, and where its table is long the tables do, too.
+// writeHTML writes the page. If files are to lie next to it, it comes in
+// pieces, and where its table is long the tables do, too.
 func (f auditFlags) writeHTML(ctx context.Context, r *report.Audit, w io.Writer) (report.Closing, error) {
 	switch {
 	case f.Stem == "":

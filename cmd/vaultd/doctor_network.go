@@ -67,8 +67,9 @@ func judgeDirectory(address string, lines []networkapi.DirectoryLine, wasTaken b
 	return newSuccess("network", "directory", text+": it has no line for SIREN "+nobodysSIREN+", whose check digit is wrong")
 }
 
-// judgeNotifications says what the answer of the list of notifications means. Without it nobody hears what became of a sent document. Where nothing
-// is sent (areNeeded is false) what is wrong with notifications alone is a warning.
+// judgeNotifications says what the answer of the list of notifications means.
+// Without it nobody hears what became of a sent document. If nothing is sent
+// (areNeeded is false) what is wrong with notifications alone is a warning.
 func judgeNotifications(isWaiting bool, err error, areNeeded, hasDirectory bool) tried {
 	switch {
 	case err == nil && isWaiting:

@@ -13,9 +13,11 @@ import (
 	"vaultd/internal/present"
 )
 
-// collectHistory gathers what the page draws. It costs the same whatever the ledger holds: it reads counts, totals and a bounded number
-// of rows and entries. What the catalog cannot tell now is left out, and the history says why. Where the ledger's own figures are damaged
-// the history has no others: a page that shows zeros would say that nothing was archived.
+// collectHistory gathers what the page draws. It costs the same whatever the
+// ledger holds: it reads counts, totals and a bounded number of rows and
+// entries. What the catalog cannot tell now is left out, and the history says
+// why. If the ledger's own figures are damaged the history has no others: a
+// page that shows zeros would say that nothing was archived.
 func (v view) collectHistory(ctx context.Context) (present.History, error) {
 	h := present.NewHistory(v.Clock)
 	since := time.Date(h.Months[0].Year, h.Months[0].Month, 2, 0, 0, 0, 0, v.Location) // the second: a zone may have no midnight on the first

@@ -38,8 +38,9 @@ type pageSource struct {
 
 func newPageSource(h *host) *pageSource { return &pageSource{h: h, historyPatience: historyPatience} }
 
-// historyPatience is how long the journal is read for the page of one document. Where a clock was set back, its lines may stand among
-// those of millions of others.
+// historyPatience is how long the journal is read for the page of one document.
+// If a clock was set back, its lines may stand among those of millions of
+// others.
 const historyPatience = 2 * time.Second
 
 // historyAge is how old the figures of the charts may be: they change slowly, and every open page asks for them every few seconds.

@@ -102,8 +102,9 @@ func clearSocketPath(path string) error {
 	return nil
 }
 
-// giveSocketTo lets the members of a group reach the socket. Where the service manager forbids to change a group, everybody reaches it, and
-// the kernel's word on who connects decides, as it does in any case.
+// giveSocketTo lets the members of a group reach the socket. If the service
+// manager forbids to change a group, everybody reaches it, and the kernel's
+// word on who connects decides, as it does in any case.
 func giveSocketTo(path string, group uint32) error {
 	mode := fs.FileMode(0o660)
 	err := os.Lchown(path, -1, int(group))

@@ -186,7 +186,7 @@ func (c *call) sendRequest(ctx context.Context, u *url.URL) (*http.Response, err
 		resp.Body.Close()
 		return nil, errUnasked
 	}
-	// Where the content was not sent whole, no answer is about the whole content.
+	// If the content was not sent whole, no answer is about the whole content.
 	if fault := c.content.contentError(); fault != nil {
 		if err == nil {
 			resp.Body.Close()

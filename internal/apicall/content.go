@@ -50,7 +50,8 @@ type content struct {
 	fault atomic.Pointer[contentError]
 }
 
-// newContent returns the content that from yields. Where size is 0 there is no last piece, so the content is checked at once.
+// newContent returns the content that from yields. If size is 0 there is no
+// last piece, so the content is checked at once.
 func newContent(from io.ReadCloser, size int64, want [sha256.Size]byte) (*content, error) {
 	return newFramedContent(nil, from, size, want, nil)
 }

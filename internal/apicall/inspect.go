@@ -26,8 +26,9 @@ type Certificate struct {
 	Proxy               bool // it is the proxy's
 }
 
-// Inspect asks for the base address once, without credentials, and looks at the certificates of the service and of a proxy
-// that speaks TLS. It follows no redirect. Where a certificate was refused, Inspection has it beside the error.
+// Inspect asks for the base address once, without credentials, and looks at the
+// certificates of the service and of a proxy that speaks TLS. It follows no
+// redirect. If a certificate was refused, Inspection has it next to the error.
 func Inspect(ctx context.Context, cfg Config) (Inspection, error) {
 	base, err := parseBase(cfg.BaseURL)
 	if err != nil {

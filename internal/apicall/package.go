@@ -16,9 +16,12 @@ import (
 // UploadRules are how the packages of one interface go to the store.
 type UploadRules struct {
 	ContentType string // of a package whose ticket names none
-	// AsksFirst: the store is asked first whether it wants the content, whatever its size, with "Expect: 100-continue". Where the store
-	// answers with an error before any byte of the content has left, none leaves, and the outcome is NotSent. This is for an interface
-	// that can never be asked what became of an upload. A store that ignores the question delays each upload by a second.
+	// AsksFirst: the store is asked first whether it wants the content,
+	// whatever its size, with "Expect: 100-continue". If the store answers with
+	// an error before any byte of the content has left, none leaves, and the
+	// outcome is NotSent. This is for an interface that can never be asked what
+	// became of an upload. A store that ignores the question delays each upload
+	// by a second.
 	AsksFirst bool
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// GETs and token requests are repeated after a random wait below a limit that doubles (full jitter). Where a service asks for a
-// longer pause than longestWait, the call fails, and its caller keeps the pause.
+// GETs and token requests are repeated after a random wait below a limit that
+// doubles (full jitter). If a service asks for a longer pause than longestWait,
+// the call fails, and its caller keeps the pause.
 const (
 	repeats     = 3
 	firstWait   = 500 * time.Millisecond

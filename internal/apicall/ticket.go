@@ -23,10 +23,13 @@ const (
 	maxAddress     = 8192
 )
 
-// ReadTicket reads what an answer grants for an upload into base: the upload address, the request headers that go with it, and
-// how long the address says that it works. link is a URL as a string, or an object with url and perhaps headers or fields, which
-// may also be members of beside. Where link holds no address, the ticket has no URL, and there is no error. An error says in
-// words for a person why the ticket must not be used; the ticket still has its URL then.
+// ReadTicket reads what an answer grants for an upload into base: the upload
+// address, the request headers that go with it, and how long the address says
+// that it works. link is a URL as a string, or an object with url and perhaps
+// headers or fields, which may also be members of beside. If link holds no
+// address, the ticket has no URL, and there is no error. An error says in words
+// for a person why the ticket must not be used; the ticket still has its URL
+// then.
 func (s *Store) ReadTicket(base archive.Ticket, link json.RawMessage, beside Fields) (archive.Ticket, error) {
 	address, inside := ReadLink(link)
 	base.URL = archive.PresignedURL(address)

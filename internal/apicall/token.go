@@ -28,9 +28,11 @@ const (
 	aheadLimit = 10 * time.Second
 	// replaceLimit bounds the wait for another token in place of one that was refused.
 	replaceLimit = time.Minute
-	// A token that replaced a refused one is not replaced for a refusal itself before it is so old: replaceEvery where it
-	// was refused as well, so that a missing right costs few token requests; replaceSoonest where it was accepted. Where no
-	// other token was to be had, one is asked for again after replaceAgain: a renewed secret shall count soon.
+	// A token that replaced a refused one is not replaced for a refusal itself
+	// before it is so old: replaceEvery where it was refused as well, so that a
+	// missing right costs few token requests; replaceSoonest where it was
+	// accepted. If no other token was to be had, one is asked for again after
+	// replaceAgain: a renewed secret shall count soon.
 	replaceEvery   = 15 * time.Minute
 	replaceSoonest = time.Minute
 	replaceAgain   = 3 * time.Second

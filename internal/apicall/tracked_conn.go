@@ -57,9 +57,11 @@ func (u *connUse) closeUnlessAnswered() bool {
 	return false
 }
 
-// answersContent reports whether what came may be an answer to the whole content. What counts is when its bytes came. That
-// net/http has written the request proves less: it also says so where an answer in place of "100 Continue" kept the content
-// back, and the answer may have come before the content and be returned after it. Where the transport tells no connection, it
+// answersContent reports whether what came may be an answer to the whole
+// content. What counts is when its bytes came. That net/http has written the
+// request proves less: it also says so where an answer in place of "100
+// Continue" kept the content back, and the answer may have come before the
+// content and be returned after it. If the transport tells no connection, it
 // only counts that the content was handed out.
 func (u *connUse) answersContent(c *content) bool {
 	if u == nil {

@@ -5,7 +5,8 @@ import "crypto/sha256"
 // DigestSet is a set of texts, each as a part of its digest, so that millions fit in memory.
 type DigestSet[T ~string] map[[12]byte]struct{}
 
-// RemoteSet is a set of bumIds. Where a record has no bumId, another text that identifies it may stand in its place.
+// RemoteSet is a set of bumIds. If a record has no bumId, another text that
+// identifies it may stand in its place.
 type RemoteSet = DigestSet[RemoteID]
 
 // Add puts text into the set and reports whether it was not there before.

@@ -104,8 +104,9 @@ type Ticket struct {
 // unknownLife is the life of a ticket of which nothing tells it.
 const unknownLife = 15 * time.Minute
 
-// Life returns how long the ticket is used, counted from Sent. Where its Validity counts by the service's clock, a second is
-// taken off for the resolution of the service's Date. It is negative where the ticket was over when it came.
+// Life returns how long the ticket is used, counted from Sent. If its Validity
+// counts by the service's clock, a second is taken off for the resolution of
+// the service's Date. It is negative where the ticket was over when it came.
 func (t Ticket) Life() time.Duration {
 	switch {
 	case t.Validity <= 0:

@@ -229,8 +229,9 @@ func (a *Answer) checkCompany(ctx context.Context) error {
 	return &UnknownCompanyError{a.Question.Company, nearest(a.Question.Company, names)}
 }
 
-// match joins the documents of the ledger and of the index with the booked rows. Where neither the ledger nor the books changed since they were
-// last joined, that is read from the file.
+// match joins the documents of the ledger and of the index with the booked
+// rows. If neither the ledger nor the books changed since they were last
+// joined, that is read from the file.
 func (a *Answer) match(ctx context.Context, b *Books) error {
 	if a.Question.Index != nil { // the archive may have changed since
 		m, err := a.joinAll(ctx, a.isAsked, b.settings.Credit)

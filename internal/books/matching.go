@@ -42,8 +42,9 @@ func (b *Books) countChanges(ctx context.Context, q querier) (n int64, err error
 	return n, q.QueryRowContext(ctx, "SELECT changes FROM made").Scan(&n)
 }
 
-// keepMatches puts the matches into the file, so that the next answer finds them. Where that fails, or another one writes, the next answer
-// makes them again: nothing else depends on it.
+// keepMatches puts the matches into the file, so that the next answer finds
+// them. If that fails, or another one writes, the next answer makes them again:
+// nothing else depends on it.
 func (b *Books) keepMatches(ctx context.Context, m *matches, of archive.Digest, changes int64) {
 	conn, err := b.db.Conn(ctx)
 	if err != nil {

@@ -129,8 +129,9 @@ func (j *jsonRecords) readFile() error {
 	return err
 }
 
-// readWrapped reads the list that begins here, and passes over the single values that the object has beside it. Where another list or
-// object stands there, or the name is that of a column, it is not clear which are the records.
+// readWrapped reads the list that begins here, and passes over the single
+// values that the object has beside it. If another list or object stands there,
+// or the name is that of a column, it is not clear which are the records.
 func (j *jsonRecords) readWrapped(name jsontext.Value) error {
 	unclear := fmt.Errorf("beside the list %s stands another one, or a column: which of them are the records?", name)
 	isColumn := len(j.fieldsOf(name)) > 0

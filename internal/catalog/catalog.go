@@ -183,8 +183,10 @@ func (c *Catalog) Run(ctx context.Context) {
 				level = slog.LevelInfo
 			case errErased:
 				level = slog.LevelInfo
-				// At once, and not after the wait below. A crash before this line leaves the file at the line before the erasure, which the
-				// next start comes to again. Where it cannot be removed, rebuild says so.
+				// At once, and not after the wait below. A crash before this
+				// line leaves the file at the line before the erasure, which
+				// the next start comes to again. If it cannot be removed,
+				// rebuild says so.
 				_ = removeWithBesides(c.path())
 			}
 			c.cfg.Log.Log(ctx, level, "the catalog is made anew", "why", again.why)

@@ -21,8 +21,10 @@ type Comparison struct {
 	Differs string // how rows and balance differ; empty: they do not
 }
 
-// Compare counts the rows in each state and compares them with the ledger's balance, where the rows tell of the ledger's last line.
-// Where they differ, the catalog that runs counts again at once, and is made anew. It must not be called where no catalog is kept.
+// Compare counts the rows in each state and compares them with the ledger's
+// balance, where the rows tell of the ledger's last line. If they differ, the
+// catalog that runs counts again at once, and is rebuilt. It must not be called
+// where no catalog is kept.
 func (c *Catalog) Compare(ctx context.Context) Comparison {
 	before, balance := c.cfg.Ledger.Head(), c.cfg.Ledger.Balance()
 	head, counted, err := c.countRead(ctx)

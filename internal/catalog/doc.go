@@ -2,20 +2,27 @@
 // sender or recipient, or the beginning of a key or number. It keeps one file, catalog.db in the state directory, which is made from
 // the ledger and can be made again at any time.
 //
-// It is never a source of truth. No step of the pipeline reads it or waits for it. What it proposes is compared with the ledger before
-// anybody sees it, and what it does not have yet is looked up in the ledger, so that an answer never misses a committed document. Where
-// the file cannot be asked, the ledger is read instead: that is right, and slow. The charts of the pages alone are drawn from rows as
-// they are, and from nothing where the file is not complete. Only the daemon writes the file; a command that runs
-// while the daemon is stopped creates and changes no file. It is in no backup.
+// It is never a source of truth. No step of the pipeline reads it or waits for
+// it. What it proposes is compared with the ledger before anybody sees it, and
+// what it does not have yet is looked up in the ledger, so that an answer never
+// misses a committed document. If the file cannot be asked, the ledger is read
+// instead: that is right, and slow. The charts of the pages alone are drawn
+// from rows as they are, and from nothing where the file is not complete. Only
+// the daemon writes the file; a command that runs while the daemon is stopped
+// creates and changes no file. It is in no backup.
 //
-// Rows and their position in the journal are committed together. After a crash the next start goes on at that position. Where file
-// and ledger do not belong together, or the file is damaged, incomplete or of another version, it is made anew beside the work.
+// Rows and their position in the journal are committed together. After a crash
+// the next start goes on at that position. If file and ledger do not belong
+// together, or the file is damaged, incomplete or of another version, it is
+// rebuilt beside the work.
 //
 // # What is erased
 //
-// Where a line tells of an entry whose document the ledger does not have any more, the file is removed and made anew: names of parties, segments
-// of the index and the log hold its words long after its row changed. What else is replaced is overwritten in the file (secure_delete). That
-// costs no CPU that could be told from that of a file without it.
+// If a line tells of an entry whose document the ledger does not have any more,
+// the file is removed and made anew: names of parties, segments of the index
+// and the log hold its words long after its row changed. What else is replaced
+// is overwritten in the file (secure_delete). That costs no CPU that could be
+// told from that of a file without it.
 //
 // # What the index holds
 //

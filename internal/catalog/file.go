@@ -221,7 +221,8 @@ func (c *Catalog) publish(w *writer, info fs.FileInfo) error {
 	return nil
 }
 
-// closeFile closes the file once no search reads it. Where vaultd stops, it ends those that do. What the log holds goes into the file, and the log is removed.
+// closeFile closes the file once no search reads it. If vaultd stops, it ends
+// those that do. What the log holds goes into the file, and the log is removed.
 func (c *Catalog) closeFile(ctx context.Context, w *writer) error {
 	c.mu.Lock()
 	read := c.file

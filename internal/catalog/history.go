@@ -11,8 +11,9 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// What is told here is for drawings: it comes from the rows alone and can lack what was committed in the last seconds. Where the file is
-// not complete or cannot be read, nothing is told, and the error says why in words for people.
+// What is told here is for drawings: it comes from the rows alone and can lack
+// what was committed in the last seconds. If the file is not complete or cannot
+// be read, nothing is told, and the error says why in words for people.
 
 // RejectedSince returns the times at which the folders were taken that are rejected now, the newest first and most of them at most, as
 // far as they were taken at a time or after it. Times are whole milliseconds.

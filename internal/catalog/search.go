@@ -14,9 +14,11 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Search calls fn with each entry of the ledger that the query finds, the newest first, and returns what fn returns first. The
-// catalog only proposes candidates: each is compared with the ledger, and what the catalog does not have yet is looked up
-// there. Where the catalog cannot help, the ledger is read instead; tell is called with the reason when that takes long.
+// Search calls fn with each entry of the ledger that the query finds, the
+// newest first, and returns what fn returns first. The catalog only proposes
+// candidates: each is compared with the ledger, and what the catalog does not
+// have yet is looked up there. If the catalog cannot help, the ledger is read
+// instead; tell is called with the reason when that takes long.
 func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn func(Hit) error) error {
 	return c.SearchAfter(ctx, q, archive.Key{}, tell, fn)
 }

@@ -117,7 +117,8 @@ func (d *document) addFault(at mark, loc location, problem, hint string) {
 	}
 }
 
-// addFaultAt records a fault of the value at loc. Where that was not written, the fault is at the nearest section above it.
+// addFaultAt records a fault of the value at loc. If that was not written, the
+// fault is at the nearest section above it.
 func (d *document) addFaultAt(loc location, problem, hint string) {
 	d.addFault(d.findPlace(loc), loc, problem, hint)
 }

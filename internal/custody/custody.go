@@ -58,9 +58,10 @@ type Custody struct {
 	maxUnpacked int64 // of one file, in bytes
 }
 
-// Open opens the folder at path, which must exist, for one ledger and environment. It marks an empty folder as theirs. Where the
-// folder belongs to others, the error is a *ForeignError. Where it has files but no mark, it may be a wrong folder, and nothing is
-// written. fault is nil but in tests.
+// Open opens the folder at path, which must exist, for one ledger and
+// environment. It marks an empty folder as theirs. If the folder belongs to
+// others, the error is a *ForeignError. If it has files but no mark, it may be
+// a wrong folder, and nothing is written. fault is nil but in tests.
 func Open(path, ledger, environment string, fault durable.Hook) (*Custody, error) {
 	dir, err := durable.Open(path, fault)
 	if err != nil {

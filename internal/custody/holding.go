@@ -89,9 +89,11 @@ func (p *Part) Write(b []byte) (int, error) {
 // Abandon removes what came. After Commit it does nothing.
 func (p *Part) Abandon() { p.file.Discard() }
 
-// Commit reads the container to its end, makes the bytes durable, and gives them their name. Where that name has the same bytes
-// already, nothing changes. Where it has others, both are kept, and Beside names the first. A *DamagedError says that the bytes
-// are no whole file; they are removed, because they can be downloaded again.
+// Commit reads the container to its end, makes the bytes durable, and gives
+// them their name. If that name has the same bytes already, nothing changes. If
+// it has others, both are kept, and Beside names the first. A *DamagedError
+// says that the bytes are no whole file; they are removed, because they can be
+// downloaded again.
 func (p *Part) Commit(ctx context.Context) (File, error) {
 	defer p.Abandon()
 	where := filepath.Join(p.of.path, fileFolder, p.stored)

@@ -79,9 +79,10 @@ func (e *ManifestError) Error() string { return fmt.Sprintf("manifest %s: %v", e
 // Unwrap returns the cause.
 func (e *ManifestError) Unwrap() error { return e.Err }
 
-// Seal writes the manifest of an extract whose files are all held, and returns it with its digest. Where a manifest of the same files
-// is there already, that one is returned: its time is the first one. A manifest of other files is never replaced; the error is a
-// *ManifestError then.
+// Seal writes the manifest of an extract whose files are all held, and returns
+// it with its digest. If a manifest of the same files is there already, that
+// one is returned: its time is the first one. A manifest of other files is
+// never replaced; the error is a *ManifestError then.
 func (h *Holding) Seal(files []HeldFile, definition File, at time.Time) (Manifest, archive.Digest, error) {
 	m := Manifest{Extract: h.of, HeldAt: at.UTC().Truncate(time.Second), Definition: definition, Files: slices.Clone(files), folder: filepath.Base(h.path)}
 	m.Extract.Status = ""

@@ -229,7 +229,8 @@ func (d *Daemon) makeShared() error {
 	return d.shared.Takeover.Recall(d.former)
 }
 
-// syncSpool makes the packages durable that were made before. Where that fails the process ends: nobody knows what is on disk.
+// syncSpool makes the packages durable that were made before. If that fails the
+// process ends: nobody knows what is on disk.
 func (d *Daemon) syncSpool() error {
 	err := d.spool.SyncPackages()
 	if err != nil {

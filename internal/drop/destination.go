@@ -68,7 +68,8 @@ func withNumber(name string, n int) string {
 	return appendSuffix(name, fmt.Sprintf(" (%d)", n))
 }
 
-// appendSuffix appends suffix. Where both do not fit it shortens name by whole characters.
+// appendSuffix appends suffix. If both do not fit it shortens name by whole
+// characters.
 func appendSuffix(name, suffix string) string {
 	for len(name)+len(suffix) > maxNameLength {
 		_, size := utf8.DecodeLastRuneInString(name)

@@ -120,8 +120,9 @@ func (f *Folder) putFolder(ctx context.Context, in archive.DropFolder) (string, 
 	return name, nil
 }
 
-// clearAfter removes what a call that failed with err has written: a full disk gets its room back. What it cannot remove the next call
-// removes. Where it is not known what is on disk nothing is touched.
+// clearAfter removes what a call that failed with err has written: a full disk
+// gets its room back. What it cannot remove the next call removes. If it is not
+// known what is on disk nothing is touched.
 func clearAfter(incoming *durable.Dir, in archive.DropFolder, err error) error {
 	if errors.Is(err, durable.ErrSync) {
 		return nil
@@ -195,8 +196,10 @@ func (r readWhile) Read(b []byte) (int, error) {
 	return r.r.Read(b)
 }
 
-// findPlaceFor returns the name that the folder gets in the drop folder: the first that is free. Where it finds the very folder, which an
-// earlier call put there, isThere is true. Names that differ only in case or in how accents are stored count as taken.
+// findPlaceFor returns the name that the folder gets in the drop folder: the
+// first that is free. If it finds the very folder, which an earlier call put
+// there, isThere is true. Names that differ only in case or in how accents are
+// stored count as taken.
 func (f *Folder) findPlaceFor(ctx context.Context, in archive.DropFolder) (name string, isThere bool, err error) {
 	fold := func(name string) string { return cases.Fold().String(norm.NFC.String(name)) }
 	taken := map[string]bool{}

@@ -22,10 +22,12 @@ const (
 // ErrNeverUsed says that no vaultd has worked in a drop folder yet.
 var ErrNeverUsed = errors.New("no vaultd has worked in this drop folder yet")
 
-// TryWrite writes a file into .vaultd of the drop folder at path, syncs it, reads it back and removes it. What this process
-// cannot do there, it cannot do with a document either. Where there is no .vaultd yet it does nothing and returns
-// [ErrNeverUsed]: a .vaultd that another user makes would keep vaultd from working there. A crash in between leaves the file;
-// a later test removes it.
+// TryWrite writes a file into .vaultd of the drop folder at path, syncs it,
+// reads it back and removes it. What this process cannot do there, it cannot do
+// with a document either. If there is no .vaultd yet it does nothing and
+// returns [ErrNeverUsed]: a .vaultd that another user makes would keep vaultd
+// from working there. A crash in between leaves the file; a later test removes
+// it.
 func TryWrite(path string) (err error) {
 	dir, err := openVaultdDir(path)
 	if err != nil {

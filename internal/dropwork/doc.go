@@ -5,6 +5,8 @@
 // and removes nothing itself: package drop does, and checks first whose the folder is. A drop folder that is away, read-only or another
 // vaultd's is left alone and opened again when it is back.
 //
-// A claim is durable before its entry is asked for. After a crash between the two the next start finds the claimed folder without an
-// entry and adopts it under the same key. Where nobody knows what a failed sync left on disk, the process ends.
+// A claim is durable before its entry is asked for. After a crash between the
+// two the next start finds the claimed folder without an entry and adopts it
+// under the same key. If nobody knows what a failed sync left on disk, the
+// process ends.
 package dropwork

@@ -97,9 +97,9 @@ func (d *Drop) LookAtKept(ctx context.Context, e ledger.Entry, doc ledger.Docume
 	return differencesCause(e.Route, differs), nil
 }
 
-// lookTwice looks into the drop folder. Where something is not there it looks once
-// more, after it read the mark of the drop folder: nothing is called missing in a
-// folder that is away or another one.
+// lookTwice looks into the drop folder. If something is not there it looks once
+// more, after it read the mark of the drop folder: nothing is called missing in
+// a folder that is away or another one.
 func (d *Drop) lookTwice(look func(*drop.Folder) error) error {
 	for first := true; ; first = false {
 		f, done, err := d.HoldOpen()

@@ -86,10 +86,12 @@ func (m *Mover) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) 
 
 // placeByContent places a folder that lies neither in its claim nor at its destination under the inode that was recorded.
 //
-// It may have come back from a backup under another one: then its content tells. Where it is in neither place at all,
-// it was placed before a crash and somebody took it away before the next start (or took it out of the claim by hand):
-// nothing is left that could be moved. Of one that was to be kept that is a remark for a person; a rejected one is
-// looked for by the probe, and a person has what came back as a duplicate.
+// It may have come back from a backup under another one: then its content
+// tells. If it is in neither place at all, it was placed before a crash and
+// somebody took it away before the next start (or took it out of the claim by
+// hand): nothing is left that could be moved. Of one that was to be kept that
+// is a remark for a person; a rejected one is looked for by the probe, and a
+// person has what came back as a duplicate.
 func (m *Mover) placeByContent(ctx context.Context, f *drop.Folder, e ledger.Entry, doc ledger.Document, notes []drop.NoteFile) error {
 	c, err := f.RecogniseFolder(ctx, claimOf(e), e.Dest, m.contentsOf(doc))
 	switch {

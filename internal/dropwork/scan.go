@@ -111,7 +111,9 @@ const (
 	changesAndTimes                     // also those that saw the same more recently
 )
 
-// storeScans stores what the drop folders hold that was not taken, as far as the ledger does not have it. It waits for the commit. Where the disk is kept for what is under way it stores nothing.
+// storeScans stores what the drop folders hold that was not taken, as far as
+// the ledger does not have it. It waits for the commit. If the disk is kept for
+// what is under way it stores nothing.
 func (s *Scans) storeScans(ctx context.Context, drops []*Drop, which scansToStore) error {
 	if s.shared.Disk.IsBlocked() {
 		return nil

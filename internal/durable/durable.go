@@ -258,8 +258,10 @@ func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 	if err := checkSingleName("mkdir", name); err != nil {
 		return err
 	}
-	// A new directory begins with mode 0700: a crash before its group is set leaves a directory that nobody else can enter.
-	// Where d passes on the group and setgid by itself it begins with perm: a sandbox may forbid the chmod that follows.
+	// A new directory begins with mode 0700: a crash before its group is set
+	// leaves a directory that nobody else can enter. If d passes on the group
+	// and setgid by itself it begins with perm: a sandbox may forbid the chmod
+	// that follows.
 	begin := os.FileMode(0o700)
 	if perm&fs.ModeSetgid != 0 {
 		info, err := d.Stat()

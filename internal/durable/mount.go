@@ -157,9 +157,10 @@ func (s *FileStat) IsSameFile(t *FileStat) bool {
 	return s.stat.Dev == t.stat.Dev && s.stat.Ino == t.stat.Ino
 }
 
-// IsOnOtherMount reports whether s, an entry of the directory parent, lies on another mount than parent. Where the kernel
-// does not tell mounts apart, directories are compared by device. Files are not: a file of an overlay file system can have
-// another device than its directory.
+// IsOnOtherMount reports whether s, an entry of the directory parent, lies on
+// another mount than parent. If the kernel does not tell mounts apart,
+// directories are compared by device. Files are not: a file of an overlay file
+// system can have another device than its directory.
 func (s *FileStat) IsOnOtherMount(parent *FileStat) bool {
 	return s.mount != parent.mount || s.IsDir() && s.stat.Dev != parent.stat.Dev
 }

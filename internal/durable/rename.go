@@ -25,7 +25,8 @@ func (d *Dir) RenameIntoOwn(name string, to *Dir, newname string) error {
 // renameCall renames an entry of the open directory from to an entry of the open directory to.
 type renameCall func(from int, name string, to int, newname string) error
 
-// rename renames without replacing. Where the file system cannot do that, it calls fallback.
+// rename renames without replacing. If the file system cannot do that, it calls
+// fallback.
 func (d *Dir) rename(name string, to *Dir, newname string, fallback renameCall) error {
 	if err := errors.Join(checkSingleName("rename", name), checkSingleName("rename", newname)); err != nil {
 		return err

@@ -181,8 +181,9 @@ func (s *Server) objectURL(c *call, folder, name string) string {
 	return s.storeURL(c.Request) + "/" + url.PathEscape(folder) + "/" + name
 }
 
-// spoilGrants applies the faults that only this answer can have. Where they leave it unclear whose a bumId is, the bumId is
-// marked ambiguous: a PUT to it is a violation.
+// spoilGrants applies the faults that only this answer can have. If they leave
+// it unclear whose a bumId is, the bumId is marked ambiguous: a PUT to it is a
+// violation.
 func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

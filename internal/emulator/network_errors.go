@@ -39,7 +39,8 @@ var technicalCodes = []string{"Error.001.0006", "Error.001.0010", "Error.003.003
 // networkProblem is one thing that is wrong with a document: the code of its error, the field, and words that repeat nothing of the value.
 type networkProblem struct{ code, field, message string }
 
-// networkRefusal is an error answer of the network. Where it has several problems, the first gives the code.
+// networkRefusal is an error answer of the network. If it has several problems,
+// the first gives the code.
 func (c *call) networkRefusal(code, message string, problems ...networkProblem) reply {
 	e := networkErrors[code]
 	c.record.Text = code + ": " + message

@@ -73,7 +73,8 @@ func describeProblems(problems []fieldProblem) string {
 	return strings.Join(parts, "; ")
 }
 
-// unprocessable is the answer to a body whose fields are wrong. Where the error form has a list, it has one element per problem.
+// unprocessable is the answer to a body whose fields are wrong. If the error
+// form has a list, it has one element per problem.
 func (c *call) unprocessable(problems []fieldProblem) reply {
 	form := c.of.errorForm(c.reading)
 	if form != "specified" && form != "detail-list" {

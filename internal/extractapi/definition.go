@@ -20,8 +20,9 @@ var (
 	columnCases = []string{"Example value", "exampleValue", "example"}
 )
 
-// ReadDefinition reads a table definition as the service wrote it. Where one of them cannot be read, the definition has none: a part of it would make columns look
-// lost that are not.
+// ReadDefinition reads a table definition as the service wrote it. If one of
+// them cannot be read, the definition has none: a part of it would make columns
+// look lost that are not.
 func ReadDefinition(body []byte) (archive.TableDefinition, error) {
 	if !json.Valid(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))) {
 		return archive.TableDefinition{}, apicall.ErrUnknownForm

@@ -61,8 +61,9 @@ func (c *Client) getJSON(ctx context.Context, op string, limit int64, more http.
 	return c.api.Do(ctx, apicall.Request{Op: op, Path: append([]string{"v1", plural}, path...), Query: query, Limit: limit, Header: header})
 }
 
-// Definition reads the table definition of the day. Where it is JSON of a form that is not known, it has Raw and no tables: the
-// specification does not show the form, and what was sent is kept all the same.
+// Definition reads the table definition of the day. If it is JSON of a form
+// that is not known, it has Raw and no tables: the specification does not show
+// the form, and what was sent is kept all the same.
 func (c *Client) Definition(ctx context.Context) (archive.TableDefinition, error) {
 	const op = "read the table definition"
 	ans, err := c.getJSON(ctx, op, definitionAnswer, nil, nil, "specification", "tableDefinition")

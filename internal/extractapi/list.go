@@ -79,8 +79,9 @@ func addExtracts(list *archive.ExtractList, body []byte) error {
 	return nil
 }
 
-// settleList leaves one record of each extract. Where two records of one extract differ, nobody can say which one is right: both
-// are left out, and the list is not whole.
+// settleList leaves one record of each extract. If two records of one extract
+// differ, nobody can say which one is right: both are left out, and the list is
+// not whole.
 func settleList(list archive.ExtractList) archive.ExtractList {
 	first := map[archive.ExtractID]archive.Extract{}
 	split := map[archive.ExtractID]bool{}

@@ -13,9 +13,11 @@ import (
 // this number, or the path to the whole vault is wrong. Only another question tells which. Until the vault has answered
 // one, nothing is held against a document.
 
-// settleUnknownNumbers finds out what such answers mean, after a round in which there were some. Something else is asked of the
-// vault. Where that is answered, everything that is still open in the round is asked about once more: a fault that has
-// passed meanwhile blames nobody, and a number that fails again is absent. It returns what the list says, if it was read.
+// settleUnknownNumbers finds out what such answers mean, after a round in which
+// there were some. Something else is asked of the vault. If that is answered,
+// everything that is still open in the round is asked about once more: a fault
+// that has passed meanwhile blames nobody, and a number that fails again is
+// absent. It returns what the list says, if it was read.
 func (c *Engine) settleUnknownNumbers(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) map[archive.RemoteID]archive.Receipt {
 	if len(q.unknownNumbers) == 0 || q.isRefused() || ctx.Err() != nil {
 		return nil

@@ -28,9 +28,11 @@ const (
 	maxPause   = 5 * time.Minute
 	tolerated  = 3 // faults in a row of one kind that only look like the environment's
 
-	// Where nobody can be asked what became of an upload, each probe that ends in doubt costs a document that a person must look for. So
-	// these pauses are far longer. From the tolerated number on a person is called, and only his word ends the pause sooner. In eight
-	// hours two uploads that were under way when the outage began end in doubt, and three probes.
+	// If nobody can be asked what became of an upload, each probe that ends in
+	// doubt costs a document that a person must look for. So these pauses are
+	// far longer. From the tolerated number on a person is called, and only his
+	// word ends the pause sooner. In eight hours two uploads that were under
+	// way when the outage began end in doubt, and three probes.
 	firstDoubtPause  = 5 * time.Minute
 	personDoubtPause = 2 * time.Hour
 	maxDoubtPause    = 8 * time.Hour

@@ -14,9 +14,10 @@ func (c *Engine) correctOutcome(es []ledger.Entry, outcome []ledger.Change, res 
 	return c.postponeIllegal(es, res)
 }
 
-// correctCollision answers an outcome that was not committed. Where a person acted on the
-// entry meanwhile, what happened is still what happened, and is offered again. Where
-// an identity, a number or an upload address belongs elsewhere, the entry is examined again, or stopped.
+// correctCollision answers an outcome that was not committed. If a person acted
+// on the entry meanwhile, what happened is still what happened, and is offered
+// again. If an identity, a number or an upload address belongs elsewhere, the
+// entry is examined again, or stopped.
 func (c *Engine) correctCollision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
 	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
 		for _, change := range outcome {

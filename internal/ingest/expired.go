@@ -55,9 +55,10 @@ func (s *expiredBatches) has(e ledger.Entry) bool {
 	return known
 }
 
-// handleExpiredTicket books a ticket that the store calls over. That says nothing about the store, only
-// about the call that brought the ticket, which counts once. Where all tickets of three calls
-// in a row were over, more of them would only be lost as well.
+// handleExpiredTicket books a ticket that the store calls over. That says
+// nothing about the store, only about the call that brought the ticket, which
+// counts once. If all tickets of three calls in a row were over, more of them
+// would only be lost as well.
 func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledger.Event {
 	// All tickets of one POST live and end together: its other documents need not be refused one by one.
 	first := c.expiredBatches.add(e, c.cfg.Now())

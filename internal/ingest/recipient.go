@@ -99,8 +99,9 @@ func (c *Engine) prepareUnannounced(ctx context.Context, e ledger.Entry) []ledge
 	return c.packForNetworkAgain(ctx, e, o.drop)
 }
 
-// askAboutRecipient asks the directory. Where it lists the recipient nothing is committed: the answer is kept, and the next turn announces the first
-// act. A crash loses the answer, and it is asked for again.
+// askAboutRecipient asks the directory. If it lists the recipient nothing is
+// committed: the answer is kept, and the next turn announces the first act. A
+// crash loses the answer, and it is asked for again.
 func (c *Engine) askAboutRecipient(ctx context.Context, e ledger.Entry, to archive.CompanyNumber) []ledger.Change {
 	route, target := c.routeOf(e), storeOf(e)
 	asking, call := ctx, c.limiters.begin(target, route.Workers)

@@ -183,8 +183,9 @@ func barredCause(why string) ledger.Cause {
 	return ledger.Cause{Code: "upload-address-refused", Text: why}
 }
 
-// updateRegisterBreaker closes the breaker or opens it, by whether an answer brought tickets that work.
-// Where none does, asking again at once would only leave registrations behind.
+// updateRegisterBreaker closes the breaker or opens it, by whether an answer
+// brought tickets that work. If none does, asking again at once would only
+// leave registrations behind.
 func (c *Engine) updateRegisterBreaker(asked ledger.Entry, a archive.RegisterResult) {
 	target := registerTargetOf(asked)
 	for _, why := range a.Barred {

@@ -78,7 +78,8 @@ func (c *Engine) discardUnreadable(o outgoing, why error) error {
 	return fmt.Errorf("%w: %w", fs.ErrNotExist, why)
 }
 
-// intendSend returns the intent of what is sent next. Where the package is missing, or the directory is to be asked about the recipient, nothing is
+// intendSend returns the intent of what is sent next. If the package is
+// missing, or the directory is to be asked about the recipient, nothing is
 // announced, and [Engine.prepareUnannounced] does that.
 func (c *Engine) intendSend(e ledger.Entry) ([]ledger.Event, bool, error) {
 	o, err := c.prepareOutgoing(e)
@@ -192,8 +193,9 @@ func (c *Engine) sendDocument(ctx context.Context, o outgoing) []ledger.Change {
 	return []ledger.Change{c.newChange(e, ledger.UploadUnanswered{NotBefore: again, Cause: causeOf(fault)})}
 }
 
-// judgeRefusedDocument returns what follows where the service refuses a document. Where an earlier attempt got no answer, the service may
-// have taken that one, and this refusal can be about the repetition.
+// judgeRefusedDocument returns what follows where the service refuses a
+// document. If an earlier attempt got no answer, the service may have taken
+// that one, and this refusal can be about the repetition.
 func (c *Engine) judgeRefusedDocument(ctx context.Context, o outgoing, fault *apicall.Error, numberTaken bool) ledger.Event {
 	before := o.entry.HasEarlierUnanswered()
 	switch {
@@ -202,7 +204,8 @@ func (c *Engine) judgeRefusedDocument(ctx context.Context, o outgoing, fault *ap
 	case numberTaken:
 		return ledger.SentToQuarantine{Cause: ledger.Cause{Code: ledger.CauseNumberTaken, Text: fmt.Sprintf(
 			"the network has a document under the number %s already, which this ledger did not send: another vaultd may have, or a lost part of this ledger: %s", o.entry.NetworkNumber(), fault.Error())}}
-	// Assumption: a sender may fetch its own document. Where it may not, nothing is concluded, and a person is asked.
+	// Assumption: a sender may fetch its own document. If it may not, nothing
+	// is concluded, and an operator is asked.
 	case before && c.routeOf(o.entry).Sender.HasDocument(ctx, o.entry.NetworkNumber(), o.body):
 		return ledger.DocumentTaken{WasKnown: true}
 	}
@@ -216,7 +219,8 @@ func (c *Engine) noteTaken(e ledger.Entry) {
 	c.closeBreaker(storeOf(e))
 }
 
-// noteSendFault notes a call that failed, and returns when it is made again. Where no document is to blame the route pauses.
+// noteSendFault notes a call that failed, and returns when it is made again. If
+// no document is to blame the route pauses.
 func (c *Engine) noteSendFault(e ledger.Entry, call uint64, fault *apicall.Error) time.Time {
 	target, again := storeOf(e), c.retryAt(e)
 	switch {

@@ -349,8 +349,8 @@ func (c *Engine) discardDamaged(d Drop, e ledger.Entry, fault *apicall.Error) le
 	return c.unansweredUpload(e, c.retryInWindow(e, c.quickRetryAt(e)), causeOf(fault))
 }
 
-// packAgain makes a package again that is missing from the spool. Where bytes of it may
-// be at the store, only the identical one will do.
+// packAgain makes a package again that is missing from the spool. If bytes of
+// it may be at the store, only the identical one will do.
 func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
 	notSent := ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "package-missing"}}
 	if err := c.cfg.SpoolSpace(ledger.ServiceQueueOf(e)); err != nil {

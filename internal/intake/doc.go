@@ -6,8 +6,9 @@
 // no other one. An extract is given up only where a whole list leaves it out and the service, asked by its number, does not know it;
 // missing rights, faults of the way and full disks end nothing. No file is ever removed or replaced.
 //
-// Where extracts are archived too, each file of one that is held is put into a drop folder, and the acknowledgement waits for that. A file that
-// a crash has put there twice has the same identity both times, so the archive has it once.
+// If extracts are archived too, each file of one that is held is put into a
+// drop folder, and the acknowledgement waits for that. A file that a crash has
+// put there twice has the same identity both times, so the archive has it once.
 //
 // After a crash nothing needs to be repaired here: [Engine.Run] asks the ledger what is due and goes on. A download that was under way
 // stays counted, and begins anew from its first byte. What custody holds whole and the ledger does not know, as after it was put back, is

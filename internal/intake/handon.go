@@ -81,8 +81,9 @@ func (w *work) makeFolder(f arrival.File) archive.DropFolder {
 	return archive.DropFolder{Key: a.Key, Name: folderNameInDrop(a.Item, name), Files: []archive.DropFile{file}, Sidecar: archive.MakeSidecar(id, []string{name}, meta.Metadata())}
 }
 
-// documentNumber is the number of a file in the archive: that of its extract and its own name. Where it is too long its end gives way to a digest
-// of all of it, so that no two files have one number.
+// documentNumber is the number of a file in the archive: that of its extract
+// and its own name. If it is too long its end gives way to a digest of all of
+// it, so that no two files have one number.
 func documentNumber(id archive.ExtractID, name string) string {
 	number := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

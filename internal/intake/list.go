@@ -153,7 +153,8 @@ func (e *Engine) noteLeftOut(ctx context.Context, named map[archive.ExtractID]bo
 	return err
 }
 
-// note commits what was learnt of an arrival. Where somebody else changed it meanwhile, the next look learns it again.
+// note commits what was learnt of an arrival. If somebody else changed it
+// meanwhile, the next look learns it again.
 func (e *Engine) note(ctx context.Context, a arrival.Arrival, ev arrival.Event) error {
 	_, err := e.apply(ctx, a, ev)
 	if errors.Is(err, errStale) {

@@ -75,9 +75,10 @@ func (r *Registration) olderThan(t time.Time) bool {
 // any of a vault is used. Registrations of other routes are not asked about.
 const ticketLife = 15 * time.Minute
 
-// mayBeUnused reports whether a failure dated t can be the end of a ticket that was
-// never used: the service calls such a ticket failed too. Where the store accepted the
-// package, this only means that the package has not reached the archive yet.
+// mayBeUnused reports whether a failure dated t can be the end of a ticket that
+// was never used: the service calls such a ticket failed too. If the store
+// accepted the package, this only means that the package has not reached the
+// archive yet.
 func (r *Registration) mayBeUnused(t time.Time) bool {
 	end := r.Ticket.Date.Add(ticketLife)
 	if r.Ticket.Validity > 0 && !r.Ticket.SignedAt.IsZero() {
@@ -114,9 +115,10 @@ func (r Registration) Evidence(grace time.Duration) (have, need int, from time.T
 	return have, need, r.lastUse().Add(grace)
 }
 
-// unusedFor returns for how long nothing can have left for the registration's address, by
-// our clock and by the service's, which read date when it answered. Where it told the time
-// with the ticket, an answer without it proves nothing; where it never does, ours counts.
+// unusedFor returns for how long nothing can have left for the registration's
+// address, by our clock and by the service's, which read date when it answered.
+// If it told the time with the ticket, an answer without it proves nothing;
+// where it never does, ours counts.
 func (r *Registration) unusedFor(at, date time.Time) time.Duration {
 	// Both clocks must say that the time is over: one of them may have been set meanwhile.
 	ours, granted := at.Sub(r.lastUse()), !r.Ticket.Date.IsZero()
@@ -168,8 +170,9 @@ func (e *Entry) recordSuccess(r *Registration, rc archive.Receipt, at archive.In
 	}
 }
 
-// recordProgress records that the service has content for r. Where r was given up and no other
-// package is under way, the document goes on with r instead of being sent again.
+// recordProgress records that the service has content for r. If r was given up
+// and no other package is under way, the document continues with r instead of
+// being sent again.
 func (e *Entry) recordProgress(r *Registration, at archive.Instant) {
 	unawaited, failed := r.Fate == Unsent || r.IsGivenUp(), r.Fate == Lapsed
 	if unawaited || r.Fate == MaybeStored {
@@ -247,11 +250,12 @@ func (e *Entry) recordMissing(r *Registration, ev StatusSeen, at archive.Instant
 	}
 }
 
-// markLapsed records that nothing of r will be archived, as the service itself says. Where only
-// one registration is left that may hold content, the entry is no longer a possible double: on
-// the same evidence it would be registered again without that flag. DuplicateConfirmed keeps the
-// flag, because it can be about a registration that is not listed here. The service may correct
-// itself, so late questions about r follow.
+// markLapsed records that nothing of r will be archived, as the service itself
+// says. If only one registration is left that may hold content, the entry is no
+// longer a possible double: on the same evidence it would be registered again
+// without that flag. DuplicateConfirmed keeps the flag, because it can be about
+// a registration that is not listed here. The service may correct itself, so
+// late questions about r follow.
 func (e *Entry) markLapsed(r *Registration, at archive.Instant) {
 	r.Fate, r.ClosedAt = Lapsed, at.Wall
 	e.PossibleDouble = e.PossibleDouble && (e.DuplicateConfirmed || e.countHolders() > 1)

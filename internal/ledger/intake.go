@@ -183,8 +183,10 @@ func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Refused says that vaultd itself refuses the folder: nothing was sent, and nothing will be. Where the entry needs to be reconciled, or a
-// person sends again what may be delivered already, that is not certain, and it goes to quarantine.
+// Refused says that vaultd itself refuses the folder: nothing was sent, and
+// nothing will be. If the entry needs to be reconciled, or a person sends again
+// what may be delivered already, that is not certain, and it goes to
+// quarantine.
 type Refused struct{ Cause Cause }
 
 // JournalName implements Event.
@@ -195,7 +197,8 @@ func (ev Refused) apply(e *Entry, _ archive.Instant) error {
 		e.enterQuarantine(ev.Cause)
 		return nil
 	}
-	// Rejected promises that nothing is at the service. Where that is not certain, the entry goes to quarantine by another event.
+	// Rejected promises that nothing is at the service. If that is not certain,
+	// the entry goes to quarantine by another event.
 	if !e.HasNothingAtService() {
 		return ErrIllegal
 	}

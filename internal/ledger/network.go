@@ -256,8 +256,9 @@ func (e Entry) CountUnusedFiles() int {
 	return n + len(e.StoredFiles)
 }
 
-// DocumentRefused says that the network refuses the document for what it is. Where an earlier attempt was left unanswered, that one is
-// still unknown, and a notification or a person decides.
+// DocumentRefused says that the network refuses the document for what it is. If
+// an earlier attempt was left unanswered, that one is still unknown, and a
+// notification or an operator decides.
 type DocumentRefused struct{ Cause Cause }
 
 // JournalName implements Event.

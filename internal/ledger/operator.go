@@ -153,7 +153,8 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// ClosedInDoubt begins the note beside what was closed in doubt. Where the ledger is lost, nothing else tells of that decision.
+// ClosedInDoubt begins the note beside what was closed in doubt. If the ledger
+// is lost, nothing else tells of that decision.
 const ClosedInDoubt = "CLOSED IN DOUBT"
 
 // checkMayClose returns why e may not be closed; nil: it may.
@@ -186,10 +187,11 @@ func (e *Entry) checkMayClose() error {
 	return illegalBecause(NotInThatState)
 }
 
-// Released is an operator's decision to register an entry in doubt again; it is flagged as a
-// possible double. Where the service archived it meanwhile, the entry is archived instead; where
-// the service is working on it by its last answer, that is waited for. An entry whose folder is
-// not here any more cannot be sent again.
+// Released is an operator's decision to register an entry in doubt again; it is
+// flagged as a possible double. If the service archived it meanwhile, the entry
+// is archived instead; where the service is working on it by its last answer,
+// that is waited for. An entry whose folder is not here any more cannot be sent
+// again.
 type Released struct{ By Operator }
 
 // JournalName implements Event.
@@ -248,8 +250,10 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// releaseToNetwork lets the document go under its number again: where the network has that, it refuses it, and no second document comes of
-// it. Where the number is known to be taken the next one is used, and the network may then have the document twice.
+// releaseToNetwork lets the document go under its number again: where the
+// network has that, it refuses it, and no second document comes of it. If the
+// number is known to be taken the next one is used, and the network may then
+// have the document twice.
 func (e *Entry) releaseToNetwork() {
 	taken := e.Cause.Code == CauseNumberTaken && e.Generation < archive.MaxGeneration
 	if e.Package.IsZero() {

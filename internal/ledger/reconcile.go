@@ -58,11 +58,12 @@ func (e Entry) IsUnidentified() bool {
 	return e.State == Quarantined && e.NeedsReconcile && !e.Route.IsAsked() && e.Source == Claimed && !e.WasSealed()
 }
 
-// RegistrationFound says that the service knows a registration of this document that the
-// entry does not list. Where the entry needs to be reconciled, the registration may hold
-// content, and the next answers about it decide. By a route that is notified nobody can be asked:
-// there it says that the lost part may have sent the document under this number. Else it comes from a POST whose answer was
-// lost: nobody ever had an address for it.
+// RegistrationFound says that the service knows a registration of this document
+// that the entry does not list. If the entry needs to be reconciled, the
+// registration may hold content, and the next answers about it decide. By a
+// route that is notified nobody can be asked: there it says that the lost part
+// may have sent the document under this number. Else it comes from a POST whose
+// answer was lost: nobody ever had an address for it.
 type RegistrationFound struct {
 	Remote      archive.RemoteID
 	ID          archive.ID // the clientUUID that the service tells: of any generation of the entry

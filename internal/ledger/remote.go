@@ -80,9 +80,10 @@ func (ev BatchRefused) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// RegisterRefused says that the service refused this document, alone in its POST.
-// Where an earlier POST of its identity was taken or left unanswered, the refusal
-// may be about the repetition, and the document goes on as its next generation.
+// RegisterRefused says that the service refused this document, alone in its
+// POST. If an earlier POST of its identity was taken or left unanswered, the
+// refusal may be about the repetition, and the document goes on as its next
+// generation.
 type RegisterRefused struct{ Cause Cause }
 
 // JournalName implements Event.
@@ -170,7 +171,8 @@ func (ev UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
-	// Where nobody can be asked, the same bytes sent once more to the same address may have been processed once more.
+	// If nobody can be asked, the same bytes sent once more to the same address
+	// may have been processed once more.
 	if e.State == Sending && !e.Route.IsAsked() {
 		e.PossibleDouble, e.DuplicateConfirmed = true, true
 	}
@@ -238,7 +240,7 @@ func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// UploadRefused says that the store refused this attempt. Where an earlier attempt
+// UploadRefused says that the store refused this attempt. If an earlier attempt
 // on the ticket was left unanswered, that one is still unknown.
 type UploadRefused struct {
 	NotBefore time.Time

@@ -35,16 +35,19 @@ func (r Route) row() routeRow {
 	return routeRow{asked: true, vaults: true, ending: ".zip"}
 }
 
-// IsAsked reports whether the service tells, when it is asked, what became of a document of this route. Where it does not, and does not
-// notify either, the store's 2xx to the recorded bytes is the last word, and an upload without an answer stays unknown for ever: only a
-// person can decide what to do then.
+// IsAsked reports whether the service tells, when it is asked, what became of a
+// document of this route. If it does not, and does not notify either, the
+// store's 2xx to the recorded bytes is the last word, and an upload without an
+// answer stays unknown permanently: only a person can decide what to do then.
 func (r Route) IsAsked() bool { return r.row().asked }
 
 // IsNotified reports whether the service tells by notifications what became of a document of this route. It cannot be asked about one.
 func (r Route) IsNotified() bool { return r.row().notified }
 
-// HasVaults reports whether the service keeps the documents of this route in vaults. Each vault has a queue, a target and an account of
-// its own. Where there are none, all documents of the route share one queue, and each drop registers for itself.
+// HasVaults reports whether the service keeps the documents of this route in
+// vaults. Each vault has a queue, a target and an account of its own. If there
+// are none, all documents of the route share one queue, and each drop registers
+// for itself.
 func (r Route) HasVaults() bool { return r.row().vaults }
 
 // PackageEnding is the ending of the names of this route's packages.

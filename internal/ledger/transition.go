@@ -17,11 +17,12 @@ type Event interface {
 	JournalName() string
 }
 
-// Transition returns the entry that ev makes of e at the given instant. e itself is not
-// changed, and no other function changes a state. The error wraps ErrIllegal where the
-// event is not allowed in this state. Where a person would cause the event, the error is
-// an *IllegalError with the reason. To learn whether an act is allowed, call Transition
-// and drop the entry that it returns.
+// Transition returns the entry that ev makes of e at the given instant. e
+// itself is not changed, and no other function changes a state. The error wraps
+// ErrIllegal where the event is not allowed in this state. If a person would
+// cause the event, the error is an *IllegalError with the reason. To learn
+// whether an act is allowed, call Transition and drop the entry that it
+// returns.
 //
 // Each new revision has a journal line. An event that only changes when the step is tried
 // again, for a reason that is known already, leaves the revision as it is.

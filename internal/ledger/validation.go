@@ -26,8 +26,9 @@ func (e Entry) AwaitsValidation() bool {
 	return e.Validation == ValidationAwaited && e.Source == Claimed && !e.NeedsReconcile && (e.State == Delivered || e.State == Rejected)
 }
 
-// hearValidation notes the file that a notification names. Where the source was placed before, nothing is fetched: people have it already, and
-// may have changed it.
+// hearValidation notes the file that a notification names. If the source was
+// placed before, nothing is fetched: people have it already, and may have
+// changed it.
 func (e *Entry) hearValidation(r *Registration, n archive.Notification) {
 	file := n.ValidationFile()
 	if file == "" || !e.isCurrent(r) || e.Source != Claimed || (e.State != Delivered && e.State != Rejected) {

@@ -139,7 +139,8 @@ func (r *RecipientCheck) forget(to archive.CompanyNumber) {
 	delete(r.answers, to)
 }
 
-// keep keeps an answer. Where there are too many, those that count no more go first, then the oldest one.
+// keep keeps an answer. If there are too many, those that count no more go
+// first, then the oldest one.
 func (r *RecipientCheck) keep(to archive.CompanyNumber, a knownAnswer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -32,9 +32,12 @@ type listed struct {
 	otherReceived int // likewise, in the list of received documents
 }
 
-// list lists the notifications of a kind. Where documents are received, the list of received documents is asked for first. What it has and
-// the other list has not announces a document by that alone, see announcedByType; a network that ignores the question answers both with the same, and
-// then only the code of a notification tells. With TrustsType whatever the list of received documents has announces one, unless it was seen to have others.
+// list lists the notifications of a kind. If documents are received, the list
+// of received documents is asked for first. What it has and the other list has
+// not announces a document by that alone, see announcedByType; a network that
+// ignores the question answers both with the same, and then only the code of a
+// notification tells. With TrustsType whatever the list of received documents
+// has announces one, unless it was seen to have others.
 func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (l listed, err error) {
 	l.byType, l.done = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
 	var received archive.NotificationList

@@ -108,8 +108,8 @@ func (p Person) Sign() (ledger.Operator, *ledger.Note) {
 // maxStaleTries bounds how often an act is decided anew because the entry moved on meanwhile.
 const maxStaleTries = 5
 
-// applyChange commits a change. Where vaultd itself moved the entry on meanwhile, it is offered
-// again: whether it is still allowed, the transition decides.
+// applyChange commits a change. If vaultd itself moved the entry on meanwhile,
+// it is offered again: whether it is still allowed, the transition decides.
 func (a *Actions) applyChange(ctx context.Context, c ledger.Change) (ledger.Entry, error) {
 	for try := 0; ; try++ {
 		// After a crash before this commit the person's act was not given, and is given again.
@@ -207,16 +207,18 @@ func (a *Actions) checkMayTake() error {
 	return nil
 }
 
-// Retry takes the returned folder of a rejected entry again, as a new entry that
-// supersedes it, and resolves the old one. What was given back may have been corrected
-// meanwhile: it is looked at and packed from the beginning. Where nobody can be asked, it also sends what was closed in doubt,
-// flagged as possibly processed twice.
+// Retry takes the returned folder of a rejected entry again, as a new entry
+// that supersedes it, and resolves the old one. What was given back may have
+// been corrected meanwhile: it is looked at and packed from the beginning. If
+// nobody can be asked, it also sends what was closed in doubt, flagged as
+// possibly processed twice.
 //
-// The folder is claimed, durably, before the ledger is asked. Where the process ends in
-// between, the next start adopts the folder as one that was dropped anew, and the old
-// entry stays to be looked at. The error is a *drop.ClaimError where the folder could
-// not be taken, and wraps [ErrNothingTaken] in safe mode and where another vaultd has taken the
-// drop folders over; then nothing has changed.
+// The folder is claimed, durably, before the ledger is asked. If the process
+// ends in between, the next start adopts the folder as one that was dropped
+// anew, and the old entry stays to be looked at. The error is a
+// *drop.ClaimError where the folder could not be taken, and wraps
+// [ErrNothingTaken] in safe mode and where another vaultd has taken the drop
+// folders over; then nothing has changed.
 func (a *Actions) Retry(ctx context.Context, old ledger.Entry, p Person) (next ledger.Entry, err error) {
 	by, note := p.Sign()
 	if _, err := ledger.Transition(old, ledger.Retried{By: by}, a.cfg.Now()); err != nil {

@@ -28,8 +28,9 @@ func (a *Actions) ActOnArrival(ctx context.Context, x arrival.Arrival, p Person,
 	return after, nil
 }
 
-// applyToArrival commits a change of an arrival. Where vaultd itself moved it on meanwhile, the change is offered again: whether it is still
-// allowed, the transition decides.
+// applyToArrival commits a change of an arrival. If vaultd itself moved it on
+// meanwhile, the change is offered again: whether it is still allowed, the
+// transition decides.
 func (a *Actions) applyToArrival(ctx context.Context, c arrival.Change) (arrival.Arrival, error) {
 	for try := 0; ; try++ {
 		// After a crash before this commit the person's act was not given, and is given again.

@@ -35,9 +35,11 @@ type Fetched struct {
 	Used   uint64 // downloads of this month, with this one
 }
 
-// Fetch downloads the package of a registration into w. judge says what it is by holding it against what was sent: one of
-// the ledger's outcomes. The error is a [*ledger.BudgetError] where the month has no download left; then nothing was
-// asked of the archive. Where the download itself failed, the error is the client's.
+// Fetch downloads the package of a registration into w. judge says what it is
+// by holding it against what was sent: one of the ledger's outcomes. The error
+// is a [*ledger.BudgetError] where the month has no download left; then nothing
+// was asked of the archive. If the download itself failed, the error is the
+// client's.
 func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.RemoteID, by Person, w io.Writer, judge func(Fetched) (outcome string)) (f Fetched, err error) {
 	who, note := by.Sign()
 	mark := ledger.Mark{Vault: v, Remote: r, By: who, At: d.Now()}

@@ -94,8 +94,9 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	return out, err
 }
 
-// verifyWithFigures verifies the ledger. Where nothing but its totals and counts is wrong it has them counted anew first: they are
-// derived from the rest. A crash in between leaves them as they are, and a person compares again.
+// verifyWithFigures verifies the ledger. If nothing but its totals and counts
+// is wrong it has them counted again first: they are derived from the rest. A
+// crash in between leaves them as they are, and a person compares again.
 func verifyWithFigures(ctx context.Context, l *boltledger.Ledger) ([]ledger.Problem, error) {
 	found, err := l.Verify(ctx)
 	if err != nil || len(found) == 0 || !boltledger.AreOfFigures(found) {

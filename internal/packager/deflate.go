@@ -192,10 +192,12 @@ func (t *byteCounts) mostFrequent() byte {
 	return byte(best)
 }
 
-// hasRepeats reports whether data with about equally frequent bytes repeats itself within deflate's reach: a picture that is
-// there twice, or the white of a scanned page. It looks at the places after one byte value, which are the same places in
-// equal data. By chance the next four bytes are found again at none of them. Where they are found at one in 200, half a
-// percent and more can be saved.
+// hasRepeats reports whether data with about equally frequent bytes repeats
+// itself within deflate's reach: a picture that is there twice, or the white of
+// a scanned page. It looks at the places after one byte value, which are the
+// same places in equal data. By chance the next four bytes are found again at
+// none of them. If they are found at one in 200, half a percent and more can be
+// saved.
 func hasRepeats(data []byte, mark byte) bool {
 	const reach = 32 << 10
 	// For each hash the place + 1 where it was seen last.

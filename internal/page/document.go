@@ -305,7 +305,8 @@ const timeToRefuse = 30 * time.Second
 
 // giveTime lets an answer take longer than the pages.
 func giveTime(w http.ResponseWriter) {
-	// Where the time cannot be changed the shorter one stays, and a slow answer is cut off.
+	// If the time cannot be changed the shorter one stays, and a slow answer is
+	// cut off.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(longAnswer + timeToRefuse))
 }
 

@@ -9,8 +9,9 @@ func (f *frame) NeedTitle(n present.Need) string {
 	return f.T(present.KindOf(n.What).Title)
 }
 
-// NeedAdvice says what to do about a need, in the language of the page; empty: only the need itself says it, in English. Where the page has advice, the
-// title and the number tell all that the need's text tells.
+// NeedAdvice says what to do about a need, in the language of the page; empty:
+// only the need itself says it, in English. If the page has advice, the title
+// and the number tell all that the need's text tells.
 func (f *frame) NeedAdvice(n present.Need) string {
 	if advice := present.KindOf(n.What).Advice; advice != "" && f.Visitor.Rights.Read { // others lack access to the page of a document
 		return f.T(advice)

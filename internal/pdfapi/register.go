@@ -23,9 +23,12 @@ const (
 	notificationField = "notificationEmailAddress"
 )
 
-// Register registers the upload of one PDF in one POST, whose body is the frozen Metadata of the request, byte for byte. It leaves
-// this machine at most once. The interface takes one document in a call and knows no vaults: frozen has one element, and the vault
-// is not read. The ticket has its own life; see [archive.Ticket.Life]. Where the policy forbids its address, the document is Barred.
+// Register registers the upload of one PDF in one POST, whose body is the
+// frozen Metadata of the request, byte for byte. It leaves this machine at most
+// once. The interface takes one document in a call and knows no vaults: frozen
+// has one element, and the vault is not read. The ticket has its own life; see
+// [archive.Ticket.Life]. If the policy forbids its address, the document is
+// Barred.
 //
 // Its error is an *apicall.Error. Refused: the service does not accept the addresses in the body, which come from the
 // configuration; Field names the one where the answer tells, and the text says what to correct. NotProcessed: credentials, rights,

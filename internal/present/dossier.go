@@ -121,8 +121,9 @@ func isBefore(stored []byte, at string) bool {
 	return ok && len(rest) >= len(at) && string(rest[:len(at)]) < at
 }
 
-// findLineAt returns the first line of the last block of the journal that begins before a time; 1: none does. Where times only grow, no
-// line before it has a later one.
+// findLineAt returns the first line of the last block of the journal that
+// begins before a time; 1: none does. If times only grow, no line before it has
+// a later one.
 func findLineAt(l Ledger, at string) (uint64, error) {
 	found := uint64(1)
 	for from, to := uint64(1), l.Head().N+1; from < to; {

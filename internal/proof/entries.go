@@ -99,9 +99,11 @@ func (f *replay) checkLastWord(e ledger.Entry) {
 	}
 }
 
-// checkSharedNumbers compares the registrations of an entry whose lines were forgotten with those that are still remembered: of
-// entries that were not forgotten, and those that their entries do not list any more. Where two forgotten entries list the same
-// number, the keeper of the entries finds it (see [Journal]).
+// checkSharedNumbers compares the registrations of an entry whose lines were
+// forgotten with those that are still remembered: of entries that were not
+// forgotten, and those that their entries do not list any more. If two
+// forgotten entries list the same number, the keeper of the entries finds it
+// (see [Journal]).
 func (f *replay) checkSharedNumbers(e ledger.Entry) {
 	for _, r := range e.Registrations {
 		b, ok := f.bindings[shortNumber(r.Ticket.Remote)]

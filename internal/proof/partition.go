@@ -9,8 +9,9 @@ import (
 	"vaultd/internal/archive"
 )
 
-// mostItems is how many keys are remembered at once. Where more were open at the same time, the journal is replayed several
-// times, each time for a part of the keys.
+// mostItems is how many keys are remembered at once. If more were open at the
+// same time, the journal is replayed several times, each time for a part of the
+// keys.
 const mostItems = 25_000
 
 // partition is a part of all keys: those whose hash begins with these bits.

@@ -101,8 +101,9 @@ func newReplay() *replay {
 	return f
 }
 
-// Check checks one consistent snapshot of a ledger. The entries may come in any order, each once. Where reading them fails, the
-// caller's iterators stop early, and the caller must throw the report away.
+// Check checks one consistent snapshot of a ledger. The entries may come in any
+// order, each once. If reading them fails, the caller's iterators stop early,
+// and the caller must throw the report away.
 func Check(j Journal, entries iter.Seq[ledger.Entry], seen Seen) Report {
 	return check(j, entries, seen, mostItems)
 }

@@ -19,10 +19,12 @@ type Journal struct {
 	Arrivals       iter.Seq[arrival.Arrival] // as they are stored, each once; nil: not given
 	ArrivalBalance *arrival.Balance          // as the ledger counts it; nil: not given
 
-	// Entry returns an entry as it is stored. Where it is given, memory does not grow with the journal: each entry is compared
-	// at its last line, and its lines are forgotten, except the registrations that it does not list any more. The keeper of
-	// the entries must then look for two things itself: an entry without a line, and a registration that two forgotten entries
-	// list. Verify of boltledger does so. Nil: not given.
+	// Entry returns an entry as it is stored. If it is given, memory does not
+	// grow with the journal: each entry is compared at its last line, and its
+	// lines are forgotten, except the registrations that it does not list any
+	// more. The keeper of the entries must then look for two things itself: an
+	// entry without a line, and a registration that two forgotten entries list.
+	// Verify of boltledger does so. Nil: not given.
 	Entry func(archive.Key) (ledger.Entry, bool)
 
 	// ByRemote returns the entry that has a registration. Continue alone asks for it, for documents that were downloaded.

@@ -291,8 +291,10 @@ func (w *work) acknowledge(ctx context.Context) error {
 	return w.commit(ctx, arrival.AcknowledgementTaken{Request: request.Last()})
 }
 
-// isGone reports whether the network does not know the notification any more, as a page says that may be a proxy's. It is believed from the second
-// deletion on. Where it is not so, the notification is listed again, and whoever takes notifications in deletes it: the document is here.
+// isGone reports whether the network does not know the notification any more,
+// as a page says that may be a proxy's. It is believed from the second deletion
+// on. If it is not so, the notification is listed again, and whoever takes
+// notifications in deletes it: the document is here.
 func (w *work) isGone(err error) bool {
 	return apicall.AsError(err).Status == http.StatusNotFound && w.a.AcknowledgeIntents > 1
 }

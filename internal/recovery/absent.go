@@ -15,10 +15,12 @@ import (
 // AskEach asks about each number of a vault alone, several at once, and returns one receipt for each. A number that the
 // archive does not know comes back as [archive.Absent].
 //
-// An answer that may say so (see [absence]) may also mean that the path is wrong. So the archive is asked something
-// else about the vault after it: its list, or else its index. Where neither is answered, the first such error is returned
-// and nothing is concluded. Where one is, the number is looked up in the list, or asked about once more: a fault that has
-// passed meanwhile makes nothing absent.
+// An answer that may say so (see [absence]) may also mean that the path is
+// wrong. So the archive is asked something else about the vault after it: its
+// list, or else its index. If neither is answered, the first such error is
+// returned and nothing is concluded. If one is, the number is looked up in the
+// list, or asked about once more: a fault that has passed meanwhile makes
+// nothing absent.
 func AskEach(ctx context.Context, s Service, v archive.VaultID, numbers []archive.RemoteID) ([]archive.Receipt, error) {
 	told, unknown, err := askOnce(ctx, s, v, numbers)
 	if err != nil || len(unknown) == 0 {

@@ -101,8 +101,9 @@ func (p *comparison) isFreshlyArchived(e ledger.Entry) bool {
 	return p.Now().Wall.Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
 }
 
-// isRetentionOver reports whether the archive may have removed the document because its retention is over. Where the archive's
-// clock is known, both clocks must say so.
+// isRetentionOver reports whether the archive may have removed the document
+// because its retention is over. If the archive's clock is known, both clocks
+// must say so.
 func (p *comparison) isRetentionOver(e ledger.Entry) bool {
 	// A clock that was set far ahead must not explain a missing document, so the earlier of two clocks counts.
 	now := p.Now().Wall
@@ -112,8 +113,9 @@ func (p *comparison) isRetentionOver(e ledger.Entry) bool {
 	return RetentionOf(p.Drops, e).Ended(e.ArchivedAt, now)
 }
 
-// RetentionOf returns the retention of the entry's drop. Where the drop is not configured any more, it returns the longest of
-// the drops that deliver to the same vault, if all of them name one.
+// RetentionOf returns the retention of the entry's drop. If the drop is not
+// configured any more, it returns the longest of the drops that deliver to the
+// same vault, if all of them name one.
 func RetentionOf(drops []Drop, e ledger.Entry) (longest archive.Retention) {
 	known := true
 	for _, d := range drops {

@@ -127,7 +127,8 @@ func (p *comparison) openDelivered(ctx context.Context, d Drop, f foundDelivery)
 		}
 	}
 	if err == nil && !taken && ev.Generation > 0 {
-		// Where an earlier generation has an entry of its own, this one begins with its own identity, as when it was dropped again.
+		// If an earlier generation has an entry of its own, this one begins
+		// with its own identity, as when it was dropped again.
 		var before bool
 		if _, before, err = p.Book.FindByID(ev.FirstID); before {
 			ev.FirstID, ev.Generation = archive.ID{}, 0

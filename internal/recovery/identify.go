@@ -14,8 +14,10 @@ import (
 	"vaultd/internal/packager"
 )
 
-// Where the service cannot be asked, what may be delivered is recognised by its bytes alone when somebody drops it again. So an entry that the
-// ledger knows without them is given its identity, from the file or the folder where that lies now.
+// If the service cannot be asked, what may be delivered is recognised by its
+// bytes alone when somebody drops it again. So an entry that the ledger knows
+// without them is given its identity, from the file or the folder where that
+// lies now.
 
 // identifyClosedInDoubt gives the entry of a file that a person closed in doubt its doubt and its identity back. The service may have the file
 // and cannot be asked, so whoever drops it again must get it back. It returns the document of the file, and the rejection whose identity it takes
@@ -197,8 +199,9 @@ func (d Drop) asSentOnce() Drop {
 	return d
 }
 
-// identifyTaken is identifyContent for the folder of an entry. Where its delivery note lies in it, because vaultd died before it moved the folder, that
-// tells what was delivered.
+// identifyTaken is identifyContent for the folder of an entry. If its delivery
+// note lies in it, because vaultd died before it moved the folder, that tells
+// what was delivered.
 func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, key archive.Key, environment string) (ledger.Sealed, ledger.Document, error) {
 	noted, note, doc, err := d.readDeliveryIn(ctx, dir, environment, nil)
 	switch {

@@ -80,8 +80,8 @@ func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *le
 	return &ledger.Document{AsRead: read}
 }
 
-// tellsOfDoubt reports whether the text in a returned folder says that a person closed it in doubt. Where the archive can be asked, that decides
-// nothing.
+// tellsOfDoubt reports whether the text in a returned folder says that a person
+// closed it in doubt. If the archive can be asked, that decides nothing.
 func (d Drop) tellsOfDoubt(text string) bool {
 	return !d.Route.IsAsked() && strings.HasPrefix(text, ledger.ClosedInDoubt)
 }

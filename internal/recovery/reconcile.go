@@ -188,8 +188,10 @@ func (p *comparison) surveyEntries(ctx context.Context) error {
 	})
 }
 
-// foreseeIdentity finds the identity that a claimed folder will get when it is packed. So a document that the archive has of it
-// does not get an entry of its own. Where another entry already has that identity, the answer goes to that entry.
+// foreseeIdentity finds the identity that a claimed folder will get when it is
+// packed. So a document that the archive has of it does not get an entry of its
+// own. If another entry already has that identity, the answer goes to that
+// entry.
 func (p *comparison) foreseeIdentity(ctx context.Context, e ledger.Entry) error {
 	for _, d := range p.Drops {
 		if d.Name != e.Drop || d.Folder == nil {

@@ -74,8 +74,9 @@ func (p *comparison) isAtRest(rec archive.IndexRecord) bool {
 	return p.Doubt == nil && rec.Remote != "" && p.resting.markShown(pairOf(rec.Remote, archive.Sum(rec.Document.Metadata())))
 }
 
-// forEachUnresolved calls fn with the entries that a comparison may have something to say about: those that do not rest. Where
-// the index did not show a resting entry, it calls fn with all entries.
+// forEachUnresolved calls fn with the entries that a comparison may have
+// something to say about: those that do not rest. If the index did not show a
+// resting entry, it calls fn with all entries.
 func (p *comparison) forEachUnresolved(fn func(ledger.Entry) error) error {
 	if p.Doubt != nil || !p.resting.allShown() {
 		return p.Book.EntriesOldestFirst(fn)

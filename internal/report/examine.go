@@ -36,13 +36,17 @@ type RestsOn struct {
 	Entries uint64         // that were not held against their lines now
 }
 
-// Examine finds out what the summary shows. Where c brings no examination it makes one: it replays the journal up to c.Head, and compares
-// the entries with it. Then it reads every entry and counts what the summary shows. It returns errors of the ledger and of the context only;
-// what is wrong with the ledger is in the summary.
+// Examine finds out what the summary shows. If c brings no examination it makes
+// one: it replays the journal up to c.Head, and compares the entries with it.
+// Then it reads every entry and counts what the summary shows. It returns
+// errors of the ledger and of the context only; what is wrong with the ledger
+// is in the summary.
 //
-// Its memory does not grow with the ledger. An examination that c brings is not believed where the entries that are counted tell otherwise:
-// then everything is examined. Where something differs, everything is read a second time by a check that remembers all
-// entries, because only that one can name all of them. Where that are too many, verify names them.
+// Its memory does not grow with the ledger. An examination that c brings is not
+// believed where the entries that are counted tell otherwise: then everything
+// is examined. If something differs, everything is read a second time by a
+// check that remembers all entries, because only that one can name all of them.
+// If that are too many, verify names them.
 func Examine(ctx context.Context, c Config) (*Audit, error) {
 	return examineNaming(ctx, c, rememberedAtMost)
 }

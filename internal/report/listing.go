@@ -143,8 +143,9 @@ type monthRows struct {
 	Rows  []template.HTML
 }
 
-// GroupRows gives the rows by month, the newest month first, and in it the newest folder first. Where the page leaves rows out they
-// stand together: a sum over a part of a month would be taken for its sum.
+// GroupRows gives the rows by month, the newest month first, and in it the
+// newest folder first. If the page leaves rows out they stand together: a sum
+// over a part of a month would be taken for its sum.
 func (p *htmlPage) GroupRows(t *pageTable) []monthRows {
 	rows := slices.Clone(t.Rows)
 	if !t.full {

@@ -124,8 +124,8 @@ func (a *Audit) collectDrop(d present.DropScan) notTakenDrop {
 }
 
 // findUnscanned says why nobody knows what is in a drop folder; empty: vaultd
-// looked, as far as it was to. Where vaultd does not run, it cannot look: that
-// is said once for all drops. What keeps it from looking so long after the
+// looked, as far as it was to. If vaultd does not run, it cannot look: that is
+// said once for all drops. What keeps it from looking so long after the
 // selected year or month that nothing of that time comes any more does not
 // count against it.
 func (a *Audit) findUnscanned(d present.DropScan) []string {

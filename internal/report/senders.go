@@ -12,8 +12,9 @@ const (
 	sendersNamesAt = 16 << 20 // bytes of the names
 )
 
-// senders counts archived documents by the sender's name. Names are counted as they are written: nobody says which of them are the
-// same. Where there are more than fit into memory, none is ranked: a rank of some of them would be wrong.
+// senders counts archived documents by the sender's name. Names are counted as
+// they are written: nobody says which of them are the same. If there are more
+// than fit into memory, none is ranked: a rank of some of them would be wrong.
 type senders struct {
 	byName   map[string]*sender
 	pairs    int // sums of a name and a currency

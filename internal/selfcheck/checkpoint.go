@@ -92,7 +92,8 @@ func (o Verification) writeCheckpoint(ctx context.Context, l *boltledger.Ledger,
 	if _, err := fmt.Fprintf(f, "%x\n%s", sum, body.Bytes()); err != nil {
 		return err
 	}
-	// Where root runs the command, the file must be the daemon's all the same: else the daemon could not read it.
+	// If root runs the command, the file must be the daemon's all the same:
+	// else the daemon could not read it.
 	if info, err := dir.Stat(); err == nil && os.Geteuid() == 0 {
 		if owner, ok := info.Sys().(*syscall.Stat_t); ok {
 			if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {

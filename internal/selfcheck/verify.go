@@ -67,8 +67,9 @@ type Basis struct {
 // maxAge is how long the whole ledger may have been read ago: records rot without a line about them.
 const maxAge = 7 * 24 * time.Hour
 
-// Verify verifies a ledger: from its checkpoint on where there is one that can be used, and otherwise the whole. Where
-// nothing is found it leaves a checkpoint for the next time. It changes nothing else.
+// Verify verifies a ledger: from its checkpoint on where there is one that can
+// be used, and otherwise the whole. If nothing is found it leaves a checkpoint
+// for the next time. It changes nothing else.
 func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
 	c, past, err := o.readCheckpoint(l)
 	switch {

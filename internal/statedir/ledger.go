@@ -30,8 +30,10 @@ func OpenLedger(stateDir string, loc *time.Location) (*boltledger.Ledger, func()
 	return l, func() error { return errors.Join(l.Close(), lock.Close()) }, nil
 }
 
-// PeekLedger lets fn read the ledger of a state directory while no daemon runs, and changes nothing of it. Where no vaultd
-// ever worked in the directory, it makes no lock there: that would be this user's, and the daemon of another one could not open it.
+// PeekLedger lets fn read the ledger of a state directory while no daemon runs,
+// and changes nothing of it. If no vaultd ever worked in the directory, it
+// makes no lock there: that would be this user's, and the daemon of another one
+// could not open it.
 func PeekLedger(stateDir string, fn func(*boltledger.StoppedLedger) error) error {
 	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
 		return boltledger.ReadWhileStopped(stateDir, fn)

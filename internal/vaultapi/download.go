@@ -75,7 +75,8 @@ func (d *packageWriter) copyZIPOrLink(body io.Reader) (elsewhere string, err err
 	return readDownloadLink(in)
 }
 
-// copyZIP copies a ZIP from in. Where in begins like no ZIP file, it reads nothing and returns ErrNotZIP.
+// copyZIP copies a ZIP from in. If in begins like no ZIP file, it reads nothing
+// and returns ErrNotZIP.
 func (d *packageWriter) copyZIP(in *bufio.Reader) error {
 	head, err := in.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -20,11 +20,14 @@ const (
 // indexWalk is one walk through the index of a vault. It decides which page comes next, when the walk ends, and whether it is
 // complete. It makes no call: the caller reads the page at nextCursor and gives it to addPage.
 //
-// A walk is complete when the number of documents read, each counted once, reaches the largest `found` of a page. A `found` that
-// shrinks does not count: documents that leave the index during the walk may move others to pages that were already read.
-// Services mean different things by `found`: the whole index, the page, or what was read so far. So it counts only on a page
-// that is shorter than one before it, on a last page, or when the next page brings nothing new. Where `found` is missing, or is
-// smaller than what was read, only an empty page completes the walk.
+// A walk is complete when the number of documents read, each counted once,
+// reaches the largest `found` of a page. A `found` that shrinks does not count:
+// documents that leave the index during the walk may move others to pages that
+// were already read. Services mean different things by `found`: the whole
+// index, the page, or what was read so far. So it counts only on a page that is
+// shorter than one before it, on a last page, or when the next page brings
+// nothing new. If `found` is missing, or is smaller than what was read, only an
+// empty page completes the walk.
 type indexWalk struct {
 	next    string                    // cursor of the next page
 	cursors archive.DigestSet[string] // every cursor that was asked for

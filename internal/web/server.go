@@ -152,7 +152,8 @@ func Handler(guard *AccessGuard, facts func() Facts, pages http.Handler) http.Ha
 	return secureHeaders(guard, mux)
 }
 
-// machineRights returns what a client without a session may see. Where nobody is asked for it is everything that is for machines.
+// machineRights returns what a client without a session may see. If nobody is
+// asked for it is everything that is for machines.
 func (g *AccessGuard) machineRights(r *http.Request) (Rights, passwordResult) {
 	if !g.currentAccess().AsksWho() {
 		return Rights{Metrics: true}, accessGranted

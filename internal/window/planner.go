@@ -25,11 +25,12 @@ const (
 	longestPlan = 15 * time.Minute
 )
 
-// Planner predicts uploads from those it saw. It knows two things of each: how long it
-// took, and its share of the network link's time, in which every moment belongs in equal parts
-// to the uploads that are under way. Where more uploads at once only share the link,
-// shares stay as they are; where they fill it better, shares shrink: the sum of the
-// shares is the time that the link needs for them, whatever there is at once.
+// Planner predicts uploads from those it saw. It knows two things of each: how
+// long it took, and its share of the network link's time, in which every moment
+// belongs in equal parts to the uploads that are under way. If more uploads at
+// once only share the link, shares stay as they are; where they fill it better,
+// shares shrink: the sum of the shares is the time that the link needs for
+// them, whatever there is at once.
 //
 // Its methods may be called from several goroutines.
 type Planner struct {
@@ -248,8 +249,9 @@ func (m model) of(bytes int64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// coefficients returns the seconds of an upload beside its bytes, and of each byte. Where sizes
-// hardly differ, nobody can tell the two apart: then the bytes have it all.
+// coefficients returns the seconds of an upload beside its bytes, and of each
+// byte. If sizes hardly differ, nobody can tell the two apart: then the bytes
+// have it all.
 func (f *fit) coefficients(mean, size float64) (cost, slope float64) {
 	if spread := f.square/f.n - size*size; spread > size*size/100 {
 		slope = (f.product/f.n - size*mean) / spread

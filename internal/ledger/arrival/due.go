@@ -101,7 +101,8 @@ func dueFetching(a Arrival, r Rules) (Step, string, time.Time) {
 	return Download, next.Name, a.NotBefore
 }
 
-// limit is how many downloads of one file are made without a person. Where earlier ones are not known, one is: the rest may be used up.
+// limit is how many downloads of one file are made without a person. If earlier
+// ones are not known, one is: the rest may be used up.
 func (a Arrival) limit(r Rules) uint16 {
 	own := r.MaxDownloads
 	if a.UnknownPast {

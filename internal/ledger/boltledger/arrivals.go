@@ -125,7 +125,8 @@ func (s summary) arrivalBalance() arrival.Balance {
 // the arrival as a restart would find it. A change that was decided on another revision is refused with a [*ledger.StaleError], a second
 // arrival for one item with a [*ledger.TakenError], an event that is not allowed with [ledger.ErrIllegal]: each refusal is of this change alone.
 func (l *Ledger) ApplyArrival(ctx context.Context, c arrival.Change) (a arrival.Arrival, err error) {
-	// The committer writes made before it answers. Where the caller stopped waiting, nobody reads it.
+	// The committer writes made before it answers. If the caller stopped
+	// waiting, nobody reads it.
 	made := &arrival.Arrival{}
 	// The commit is that of the committer (commitDurably). A crash before it leaves the arrival as it was; a crash after it leaves the
 	// change although nobody was told, and what is due then goes on from it.

@@ -124,9 +124,12 @@ func (g *groupCommit) writeCounts() error {
 // sortedKeys returns the keys of a map in their order, so that each page of a tree is touched once.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// CountArchived counts, by drop folder, the entries that are archived by a success of the service at a time for which isWanted returns true.
-// It asks about times from two days before until two days after around, and reads the counts of those days alone: as many for a
-// ledger of any size. Where isWanted changes within a quarter of an hour all entries are counted instead, which takes long.
+// CountArchived counts, by drop folder, the entries that are archived by a
+// success of the service at a time for which isWanted returns true. It asks
+// about times from two days before until two days after around, and reads the
+// counts of those days alone: as many for a ledger of any size. If isWanted
+// changes within a quarter of an hour all entries are counted instead, which
+// takes long.
 func (l *Ledger) CountArchived(around time.Time, isWanted func(time.Time) bool) (byDrop map[string]int, err error) {
 	return l.countByDrop(countArchived, around, isWanted)
 }
@@ -140,9 +143,11 @@ func (l *Ledger) countByDrop(kind byte, around time.Time, isWanted func(time.Tim
 	return groupCompleted(l, kind, around.AddDate(0, 0, -2), around.AddDate(0, 0, 2), func(drop string, at time.Time) (string, bool) { return drop, isWanted(at) })
 }
 
-// CountArchivedByDay counts the entries that are archived by a success of the service on each of the calendar days up to that of a
-// time, the oldest first, in the configured time zone. It reads the counts of those days alone. Where a day begins within a quarter of
-// an hour all entries are counted instead, which takes long.
+// CountArchivedByDay counts the entries that are archived by a success of the
+// service on each of the calendar days up to that of a time, the oldest first,
+// in the configured time zone. It reads the counts of those days alone. If a
+// day begins within a quarter of an hour all entries are counted instead, which
+// takes long.
 func (l *Ledger) CountArchivedByDay(newest time.Time, days int) ([]int, error) {
 	return l.countByDay(countArchived, newest, days)
 }

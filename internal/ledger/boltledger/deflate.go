@@ -74,7 +74,8 @@ func openInflater(in io.Reader) (io.ReadCloser, error) {
 	return r, r.(flate.Resetter).Reset(in, []byte(dictionary))
 }
 
-// firstLineOf returns the first line of a block's record. Where the line is short it unpacks the beginning alone.
+// firstLineOf returns the first line of a block's record. If the line is short
+// it unpacks the beginning alone.
 func firstLineOf(record []byte) ([]byte, error) {
 	begin, err := blockForm.checkRecord(record)
 	if err == nil && record[0] == codecDeflated {

@@ -127,7 +127,8 @@ func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err erro
 
 // checkJournalEnd checks that the last block of the journal leads to the head.
 func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
-	// Entries and journal are one commit. Where the two disagree, the file was changed by somebody else.
+	// Entries and journal are one commit. If the two disagree, the file was
+	// changed by somebody else.
 	last, err := headAt(tx, math.MaxUint64)
 	if err == nil && last != end {
 		err = damage("the journal ends at line %d, the head is at line %d", last.N, end.N)

@@ -20,7 +20,8 @@ type ReceivedNotice struct {
 // them announces and that is not known. All of them are one commit, so that a hundred of them cost one sync. Those that are kept for a
 // document already stay as they are. It returns the arrivals that they are about; a notification about none of them is not kept.
 func (l *Ledger) KeepReceivedNotices(ctx context.Context, at archive.Instant, all []ReceivedNotice) (about map[archive.AcknowledgementID]arrival.Arrival, err error) {
-	// The committer writes kept before it answers. Where the caller stopped waiting, nobody reads it.
+	// The committer writes kept before it answers. If the caller stopped
+	// waiting, nobody reads it.
 	kept := map[archive.AcknowledgementID]arrival.Arrival{}
 	// A crash before the commit leaves nothing, and the network lists the notifications again. After it their arrivals are due.
 	err = l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {

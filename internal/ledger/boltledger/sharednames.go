@@ -140,8 +140,9 @@ func (g *groupCommit) checkSeal(d *draft, key archive.Key, p archive.Package, se
 	return nil
 }
 
-// bindSealed binds the names of a sealed entry. Where another entry has them too, the entry must name that one: the look-up
-// before this transaction may have missed an entry that was sealed meanwhile.
+// bindSealed binds the names of a sealed entry. If another entry has them too,
+// the entry must name that one: the look-up before this transaction may have
+// missed an entry that was sealed meanwhile.
 func (g *groupCommit) bindSealed(d *draft, e ledger.Entry, ev ledger.Sealed) error {
 	// The identity first: without it nothing else of the entry may be bound.
 	if err := g.bindIdentity(d, e, ev.ID, ev.Supersedes); err != nil {

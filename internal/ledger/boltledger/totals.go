@@ -15,11 +15,13 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// The totals know no time zone. They are kept by spans of time in UTC, so that the months of every zone are sums of whole
-// spans: a zone is at most a day away from UTC, so only what lies in the first or the last day of a month of UTC can belong to
-// another month elsewhere. Those two days are kept by quarter hours, and the days between them as one span. Every zone
-// since 1980 is a multiple of a quarter hour away from UTC. Where a month begins within a span all the same, the totals are
-// counted anew from the entries.
+// The totals know no time zone. They are kept by spans of time in UTC, so that
+// the months of every zone are sums of whole spans: a zone is at most a day
+// away from UTC, so only what lies in the first or the last day of a month of
+// UTC can belong to another month elsewhere. Those two days are kept by quarter
+// hours, and the days between them as one span. Every zone since 1980 is a
+// multiple of a quarter hour away from UTC. If a month begins within a span all
+// the same, the totals are counted again from the entries.
 
 // quarterHour is the shortest span.
 const quarterHour = 15 * time.Minute
@@ -165,7 +167,8 @@ const mostMonths = 12 * 10_000
 // errMonthInSpan says that a month begins within a span of the totals, in the configured time zone.
 var errMonthInSpan = errors.New("a month begins within a quarter of an hour")
 
-// sumTotals sums for each vault what add asks for. Where a month begins within a span it counts all entries instead, which takes long.
+// sumTotals sums for each vault what add asks for. If a month begins within a
+// span it counts all entries instead, which takes long.
 func (l *Ledger) sumTotals(add func(s *monthSums, vault []byte) error) (ts []ledger.Total, err error) {
 	s := &monthSums{zone: l.loc, sums: map[vaultMonth]ledger.Total{}}
 	err = l.view(func(tx *bbolt.Tx) error {

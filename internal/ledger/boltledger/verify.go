@@ -21,11 +21,11 @@ const maxProblems = 1000
 
 var errEnough = errors.New("enough problems")
 
-// Verify checks everything that can be checked without the service: each record's
-// checksum, the chain from the first line on, the due index and the names against
-// the entries that they are derived from, balance and totals against a recount, and
-// before all that every page of the file: each reached once, none of them free. Where a
-// page is wrong, what lies on it is not read.
+// Verify checks everything that can be checked without the service: each
+// record's checksum, the chain from the first line on, the due index and the
+// names against the entries that they are derived from, balance and totals
+// against a recount, and before all that every page of the file: each reached
+// once, none of them free. If a page is wrong, what is on it is not read.
 //
 // It changes nothing, needs little memory whatever the ledger's size, and lets the
 // committer work. Only the check of the pages and the recount are long read transactions.
@@ -43,8 +43,9 @@ func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) {
 // pages are damaged, because it reads what lies on them.
 type Beside func(end ledger.Head, balance ledger.Balance)
 
-// VerifyWhole is Verify with something that runs beside it; nil: nothing does. Where rest is not zero it works on one
-// core alone, and rests so long after every few hundred records. Without a problem it returns what was found sound, from
+// VerifyWhole is Verify with something that runs beside it; nil: nothing does.
+// If rest is not zero it works on one core alone, and rests so long after every
+// few hundred records. Without a problem it returns what was found sound, from
 // which VerifySince can go on.
 func (l *Ledger) VerifyWhole(ctx context.Context, rest time.Duration, beside Beside) ([]ledger.Problem, Verified, error) {
 	c := newChecker(ctx, l)

@@ -68,9 +68,9 @@ func wasTakenOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
 	return false, nil
 }
 
-// belongsElsewhere reports whether a name that e lists was given to another clientUUID: to that of a
-// generation of has. Where two entries list one name, it leads to one of
-// them, so that the other one tells of both.
+// belongsElsewhere reports whether a name that e lists was given to another
+// clientUUID: to that of a generation of has. If two entries list one name, it
+// leads to one of them, so that the other one tells of both.
 func belongsElsewhere(e, has ledger.Entry, generation uint8, name []byte) bool {
 	return slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
 		return registrationBears(r, name) && identityOf(e, r.Generation) != identityOf(has, generation)

@@ -95,8 +95,9 @@ func (w *World) makeExtractFile(r *rand.Rand, n, i int) emulator.PublishedFile {
 	return emulator.PublishedFile{Table: "IA_INVOICE", Name: fmt.Sprintf("IA_INVOICE_%d_%d", n, i), Content: b.Bytes()}
 }
 
-// AddExtractFile adds a file to the n-th extract, where it is there and one of its files was not sent yet. Where all were sent, nobody could
-// know of another one.
+// AddExtractFile adds a file to the n-th extract, where it is there and one of
+// its files was not sent yet. If all were sent, nobody could know of another
+// one.
 func (w *World) AddExtractFile(n int) {
 	w.t.Helper()
 	all := w.emulator.PublishedExtracts()
