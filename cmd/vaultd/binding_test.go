@@ -115,3 +115,15 @@ func TestReload_I24_AServiceKeepsItsAddress(t *testing.T) {
 		})
 	}
 }
+
+// The extracts have an API user of their own: check names another section that
+// has it too.
+func TestCheck_I24_ExtractsHaveTheirOwnUser(t *testing.T) {
+	for user, isNamed := range map[string]bool{"u": true, "books": false} {
+		secret := secretFile(t, canary, 0o600)
+		text := strings.Replace(smallConfig, "/etc/vaultd/secret", secret, 1) +
+			"extracts: {base_url: \"https://books.acme.test\", custody: " + t.TempDir() + ", auth: {method: basic, username: " + user + ", secret_file: " + secret + "}}\n"
+		out, _, _ := runHere("check", "--offline", "--config", writeConfig(t, text))
+		kit.Want(t, user, strings.Contains(out, "LOOK AT  extracts.auth.username: service.auth has this user too"), isNamed)
+	}
+}

@@ -212,6 +212,9 @@ func listConcerns(cfg config.Config) []string {
 	if trouble := spoolTrouble(cfg); trouble != "" {
 		all = append(all, "spool.max: "+trouble)
 	}
+	if at := cfg.SharesExtractUser(); at != "" {
+		all = append(all, "extracts.auth.username: "+at+" has this user too; the extracts have an API user of their own")
+	}
 	if cfg.Service.Environment == "production" {
 		for _, at := range cfg.Addresses() {
 			if at.IsHere() {

@@ -271,6 +271,20 @@ func (c *Config) allCredentials() iter.Seq2[location, Auth] {
 	}
 }
 
+// SharesExtractUser returns where another section has the user name of the
+// extracts, which have an API user of their own; empty: none has it.
+func (c *Config) SharesExtractUser() string {
+	if c.Extracts.BaseURL == "" {
+		return ""
+	}
+	for at, a := range c.allCredentials() {
+		if a.Username == c.Extracts.Auth.Username && !slices.Equal(at, location{"extracts", "auth"}) {
+			return at.String()
+		}
+	}
+	return ""
+}
+
 // Address is where one service is.
 type Address struct {
 	Key string // of the configuration, such as service.base_url
