@@ -68,7 +68,7 @@ func (b *bench) lockWorkDir() (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("claim the work directory: %w", err)
 	}
-	release = func() { _ = lock.Close() } // nothing was written
+	release = func() { _ = lock.Close() } // still unwritten
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		release()
 		return nil, fmt.Errorf("another vaultbench works in %s: %w", b.work, err)

@@ -42,7 +42,7 @@ type setup struct {
 	Custody          string // of extracts; empty: none are taken in
 	Slow             bool   // its ledger's syncs take 5 ms more
 	NoCatalog        bool   // its catalog cannot be made
-	Users            string // the file of the users of the pages; empty: there are none
+	Users            string // the file of the users of the pages; may be empty
 	Calm             bool   // the times of an installation that nobody is in a hurry with: those of the example
 }
 

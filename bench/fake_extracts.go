@@ -54,6 +54,6 @@ func (s *fakeServer) addExtractRoutes(mux *http.ServeMux) {
 			return
 		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-		_, _ = w.Write(content) // a client that has gone does not need it
+		_, _ = w.Write(content) // unneeded once the client has gone
 	}))
 }

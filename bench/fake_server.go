@@ -206,7 +206,7 @@ func (s *fakeServer) servePut(w http.ResponseWriter, r *http.Request) {
 		Code, Message string
 	}{Code: no.code, Message: no.message})
 	if err == nil {
-		_, _ = w.Write(body) // a client that has gone does not need it
+		_, _ = w.Write(body) // unneeded once the client has gone
 	}
 }
 
@@ -384,5 +384,5 @@ func writeJSON(w http.ResponseWriter, v any) {
 		http.Error(w, "{}", http.StatusInternalServerError)
 		return
 	}
-	_, _ = w.Write(append(body, '\n')) // a client that has gone does not need it
+	_, _ = w.Write(append(body, '\n')) // unneeded once the client has gone
 }

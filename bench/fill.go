@@ -156,7 +156,7 @@ func metadata(n int) []byte {
 }
 
 func (l *lives) digest() (d archive.Digest) {
-	_, _ = l.rng.Read(d[:]) // never fails
+	_, _ = l.rng.Read(d[:]) // always succeeds
 	return d
 }
 

@@ -132,7 +132,7 @@ func (k *ink) jpeg(w io.Writer, size int) error {
 
 // scan fills a chunk with what an entropy coder leaves.
 func (k *ink) scan(chunk []byte) {
-	_, _ = k.bytes.Read(chunk) // never fails
+	_, _ = k.bytes.Read(chunk) // always succeeds
 	for i := 0; i < len(chunk); i++ {
 		switch {
 		case chunk[i] == 0xff && i+1 < len(chunk):

@@ -138,7 +138,7 @@ type arrivalFileJSON struct {
 	Type     *string `json:"type"`     // its content type, as the network tells it
 	Encoding *string `json:"encoding"` // in which it came; what came lies beside it
 
-	Doubt *doubtJSON `json:"doubt"` // what came for it and looks wrong; null: nothing
+	Doubt *doubtJSON `json:"doubt"` // what came for it and looks wrong; may be null
 }
 
 // doubtJSON is what came for a file and looks wrong. If the file is held, it

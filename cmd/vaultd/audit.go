@@ -35,7 +35,7 @@ type auditFlags struct {
 	separator string // of csv
 	output    string // empty or "-": standard output
 	force     bool
-	expected  string // the file with the list of what was expected; empty: there is none
+	expected  string // the file with the list of what was expected; may be empty
 	columns   string // what its columns are called
 	decimal   string // how it writes amounts: comma or point; empty: as the amounts show
 	sinceLast bool   // go on from the last such report
@@ -49,8 +49,8 @@ type auditFlags struct {
 // auditHandover is what a client adds to an audit that the daemon makes for it.
 // It follows from flags that are about the client's own files.
 type auditHandover struct {
-	Beside   string `json:"beside,omitempty"`   // the folder in which the report is to lie; empty: not known
-	Stem     string `json:"stem,omitempty"`     // of the names of the files beside the page; empty: there are none
+	Beside   string `json:"beside,omitempty"`   // the folder in which the report is to lie; empty: unknown
+	Stem     string `json:"stem,omitempty"`     // of the names of the files beside the page; may be empty
 	Listed   bool   `json:"listed,omitempty"`   // the list comes as input
 	Reported uint64 `json:"reported,omitempty"` // the line up to which a report of --since-last was written: note that; zero: make a report
 }

@@ -240,7 +240,7 @@ func (v view) withBooks(ctx context.Context, q books.Question, do func(*books.An
 	if err != nil {
 		return err
 	}
-	defer held.Close() // nothing was written
+	defer held.Close() // still unwritten
 	b, err := books.Open(ctx, v.cfg.StateDir, bookSettings(v.cfg), held)
 	if err != nil {
 		return fail(exitIO, err, "")

@@ -68,7 +68,7 @@ type tried struct {
 	Name   string `json:"name"`   // which one, where there may be several
 	Result string `json:"result"` // OK, WARN or FAIL
 	Text   string `json:"text"`
-	Do     string `json:"do"` // what to do; empty: nothing
+	Do     string `json:"do"` // what to do; may be empty
 
 	code int // of a failure; 0 counts as exitFailed
 }

@@ -27,7 +27,7 @@ type emulateOptions struct {
 	accounts   map[string]string // of vaults, by id
 	extracts   string            // folder with those that it offers; may be empty
 	outcomes   []string          // of documents of the network
-	received   string            // folder with documents that come in over it; empty: none
+	received   string            // folder with documents that come in over it; may be empty
 	cfg        emulator.Config
 }
 

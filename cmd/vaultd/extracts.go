@@ -103,7 +103,7 @@ func (a *app) runExtracts(ctx context.Context, v view, args []string, reason str
 type extractJSON struct {
 	ID             string            `json:"id"`
 	Type           string            `json:"type"`
-	Word           string            `json:"processingStatus"` // in the service's word when it was announced; empty: not told
+	Word           string            `json:"processingStatus"` // in the service's word when it was announced; empty: unknown
 	Name           string            `json:"name"`
 	State          arrival.State     `json:"state"`
 	Start          *time.Time        `json:"start"`
@@ -117,7 +117,7 @@ type extractJSON struct {
 	Manifest       string            `json:"manifestSHA256"` // empty: it is not held
 	Files          []extractFileJSON `json:"files"`
 	Cause          string            `json:"cause"` // of the last failure, or of the end
-	Need           string            `json:"need"`  // what a person has to do; empty: nothing
+	Need           string            `json:"need"`  // what a person has to do; may be empty
 }
 
 type extractFileJSON struct {
@@ -368,7 +368,7 @@ func (a *app) verifyExtracts(ctx context.Context, v view, some []arrival.Arrival
 	if err != nil {
 		return err
 	}
-	defer c.Close() // nothing was written
+	defer c.Close() // still unwritten
 	files, differ := 0, 0
 	for _, x := range some {
 		err := verifyExtract(ctx, c, x)

@@ -52,7 +52,7 @@ type plantedSite struct {
 	emu    *emulator.Server
 	url    string
 	daemon *process // nil: it is stopped
-	pages  string   // the address of its pages; empty: none
+	pages  string   // the address of its pages; may be empty
 }
 
 // Each fault is told in words that say what to do, wherever a person looks: a person who is no programmer must be able to mend it.

@@ -180,7 +180,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 func TestStatus_I26_Loud(t *testing.T) {
 	for name, row := range map[string]struct {
 		more func(s *shelf)
-		want string // the words of what is needed; empty: nothing
+		want string // the words of what is needed; may be empty
 	}{
 		"AllIsWell":         {func(*shelf) {}, ""},
 		"ResolvedRejection": {func(s *shelf) { s.tell("R", noon, nil, ledger.Refused{}, ledger.Closed{}) }, ""},

@@ -68,7 +68,7 @@ type app struct {
 	reloadFault string        // why the daemon goes on with an older configuration, when inside; empty: it does not
 	booksTurn   chan struct{} // of the daemon, when inside
 
-	handover *auditHandover // what the client adds to an audit, when inside; nil: nothing
+	handover *auditHandover // what the client adds to an audit, when inside; may be nil
 	reports  *handedOver    // of the daemon, when inside
 
 	reload       func(context.Context) error // reads the configuration again, when inside

@@ -24,7 +24,7 @@ type newFile struct {
 	keptCode   int    // a file that write ends with this exit code is kept all the same, under another name; 0: none is
 	keptSuffix string // of that name
 
-	inspect func(path string) error // looks at the whole file before it gets its name; nil: nothing does
+	inspect func(path string) error // looks at the whole file before it gets its name; may be nil
 }
 
 // fillFile writes a new file and tells where it is.

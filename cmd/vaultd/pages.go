@@ -174,7 +174,7 @@ func (s *pageSource) Download(ctx context.Context, user string, key archive.Key,
 	if err != nil {
 		return err
 	}
-	tmp, err := spool.NamelessFile(v.cfg.StateDir) // a crash leaves no file behind
+	tmp, err := spool.NamelessFile(v.cfg.StateDir) // a crash leaves the folder as it was
 	if err != nil {
 		return err
 	}

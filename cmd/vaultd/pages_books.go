@@ -89,7 +89,7 @@ func (s *pageSource) WriteBooks(ctx context.Context, user string, q page.BooksQu
 // the answer.
 func (s *pageSource) sendWhole(ctx context.Context, write func(io.Writer) error, begin func() io.Writer) error {
 	_, v := s.enter()
-	tmp, err := spool.NamelessFile(v.cfg.StateDir) // a crash leaves no file behind
+	tmp, err := spool.NamelessFile(v.cfg.StateDir) // a crash leaves the folder as it was
 	if err != nil {
 		return err
 	}

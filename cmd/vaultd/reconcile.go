@@ -217,7 +217,7 @@ type findingJSON struct {
 	Text   string `json:"text"`
 
 	Field  string  `json:"field,omitempty"`  // of the metadata, in metadataDiffers
-	Ours   *string `json:"ours,omitempty"`   // what was sent; empty: nothing
+	Ours   *string `json:"ours,omitempty"`   // what was sent; may be empty
 	Theirs *string `json:"theirs,omitempty"` // what the index gives
 }
 

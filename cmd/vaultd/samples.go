@@ -23,7 +23,7 @@ import (
 // sample is one invoice folder of the demo: what testdata has under drop and folder, and a scan beside it.
 type sample struct {
 	drop, folder string
-	scan         int    // so many pixels wide and high; 0: none
+	scan         int    // so many pixels wide and high; 0 if missing
 	slow         bool   // written piece by piece, as a busy copy is
 	after        string // dropped only when this folder was taken
 }

@@ -20,7 +20,7 @@ const networkDrop = "acme-out"
 // networkSample is one folder of the demo that is to be sent over the business network: what testdata has under its name, and a PDF.
 type networkSample struct {
 	folder      string
-	pdf         string // beside the document; empty: none
+	pdf         string // beside the document; may be empty
 	isRejected  bool   // the network rejects it after it has delivered it
 	isBadNumber bool   // the number of its recipient has a digit too few
 }

@@ -135,7 +135,7 @@ type verdict struct {
 	RestsOn     *verdictBasis    `json:"restsOn"`            // null: the whole ledger was read
 	LinesRead   uint64           `json:"linesRead"`          // of the journal, now
 	EntriesRead uint64           `json:"entriesRead"`        // now
-	NotUsed     string           `json:"checkpointNotUsed"`  // why the whole ledger was read; empty: nothing to tell
+	NotUsed     string           `json:"checkpointNotUsed"`  // why the whole ledger was read; may be empty
 	NotSaved    string           `json:"checkpointNotSaved"` // why the next verify will read the whole ledger; empty: it need not
 	Findings    []verdictFinding `json:"findings"`
 	Omitted     uint64           `json:"omitted"` // findings beyond a thousand

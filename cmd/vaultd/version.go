@@ -16,7 +16,7 @@ import (
 // build is what this program is made of.
 type build struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit"` // empty: not known
+	Commit   string `json:"commit"` // empty: unknown
 	Time     string `json:"time"`   // of the commit
 	Modified bool   `json:"modified"`
 	Go       string `json:"go"`

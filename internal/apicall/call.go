@@ -38,7 +38,7 @@ type call struct {
 	*wire
 	rule        func(*url.URL) (credentials bool, err error) // asked before each hop
 	credential  func(context.Context) (credential, error)    // asked where rule wants credentials
-	tokens      *tokens                                      // where a refused token is replaced; nil: there are none
+	tokens      *tokens                                      // where a refused token is replaced; may be nil
 	op          string
 	method      string
 	id          string

@@ -40,7 +40,7 @@ type content struct {
 	before []byte // what is still to be handed out before the file
 	after  []byte // what is still to be handed out after it
 
-	gate *gate // that it waits at before its first byte; nil: there is none
+	gate *gate // that it waits at before its first byte; may be nil
 
 	sum   hash.Hash // as read, err: of the goroutine that reads
 	read  int64

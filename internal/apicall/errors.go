@@ -62,14 +62,14 @@ type Error struct {
 	Op           string // what was tried, in words
 	Method       string
 	Host, Path   string // of the last hop; Path without the query
-	Status       int    // of the last answer; 0: none
+	Status       int    // of the last answer; 0 if missing
 	RequestID    string
 	Sent         bool          // bytes of the request may have left
 	RetryAfter   time.Duration // what the other side asked for: at most an hour with 429, 15 minutes with 503; 0: nothing
-	Date         time.Time     // the other side's clock; zero: not given
+	Date         time.Time     // the other side's clock; zero: missing
 	ServiceCode  string        // the other side's code for the fault: "SlowDown", "invalid_client"
-	ServiceClass string        // the other side's class of the fault: "VALIDATION"; empty: it tells none
-	ErrorID      string        // the other side's id of this one error, by which its support finds it; empty: it tells none
+	ServiceClass string        // the other side's class of the fault: "VALIDATION"; may be empty
+	ErrorID      string        // the other side's id of this one error, by which its support finds it; may be empty
 	Message      string        // its words, at most 500 characters
 	Field        string        // the first field of the request that its words are about: "lines.0.amount"; empty: it names none
 	Plain        *Plain        // what a refusal means, for whoever made what was refused; nil: only these fields say it

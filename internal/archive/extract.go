@@ -58,9 +58,9 @@ const ExportedStatus = "Exported"
 type Extract struct {
 	ID         ExtractID
 	Type       string    // InitialExtract, DeltaExtract, RangeExtract, or another word of the service
-	Start, End time.Time // of what it holds; zero: not told
-	Made       time.Time // when it was made; zero: not told
-	Files      int       // how many files it has; -1: not told
+	Start, End time.Time // of what it holds; zero: unknown
+	Made       time.Time // when it was made; zero: unknown
+	Files      int       // how many files it has; -1 if missing
 	Status     string    // whether it was exported, in the service's word
 	Name       string    // of the configuration that made it
 }
@@ -77,7 +77,7 @@ type ExtractFile struct {
 	Table      string // that its records come from
 	Name       string // as the service writes it, so it is no path of ours
 	URL        DownloadURL
-	Start, End time.Time // of what it holds; zero: not told
+	Start, End time.Time // of what it holds; zero: unknown
 }
 
 // MayBePlain reports whether a file may be something else than a ZIP or gzip

@@ -6,7 +6,7 @@ import "time"
 type StatusList struct {
 	Receipts []Receipt
 	Whole    bool      // every record was read, none contradicts another, and the answer tells of no more: only then does what is missing say something
-	Date     time.Time // the service's clock as the answer gave it; zero: not given
+	Date     time.Time // the service's clock as the answer gave it; zero: missing
 }
 
 // IndexRecord is one archived document as the index of a vault shows it: no clientUUID and no size.

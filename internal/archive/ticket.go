@@ -92,9 +92,9 @@ type Ticket struct {
 	Object  ObjectDigest // of the object that URL leads to; it stays when URL is wiped
 
 	Sent     Instant       // read before the POST left
-	Date     time.Time     // the service's clock as its answer gave it; zero: not given
+	Date     time.Time     // the service's clock as its answer gave it; zero: missing
 	SignedAt time.Time     // from when Validity counts, on the service's clock; zero: it counts from Sent
-	Validity time.Duration // how long the ticket is used; zero: not known
+	Validity time.Duration // how long the ticket is used; zero: unknown
 
 	Request RequestID // of the call that gave it
 
@@ -160,8 +160,8 @@ type Receipt struct {
 	ID      ID // zero where the answer names none
 	Status  ServiceStatus
 	Raw     string    // the word as it was written
-	Updated time.Time // lastUpdated on the service's clock; zero: not given
-	Date    time.Time // the service's clock as its answer gave it; zero: not given
+	Updated time.Time // lastUpdated on the service's clock; zero: missing
+	Date    time.Time // the service's clock as its answer gave it; zero: missing
 	Message string
 	Request RequestID // of the call that brought it
 	Record  []byte    // the record as it came, for evidence; at most 4 KiB

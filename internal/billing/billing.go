@@ -69,7 +69,7 @@ type Bill struct {
 	MoneyWhole archive.Decimal // price of Whole, exact; empty: no price
 	Currency   string          // of both; empty: no price
 
-	Forecast    Forecast // of the current year; zero: there is none
+	Forecast    Forecast // of the current year; zero if missing
 	HasForecast bool
 }
 

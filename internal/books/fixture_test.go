@@ -36,7 +36,7 @@ type world struct {
 	sums    map[archive.ExtractID]Recorded // as the ledger would have recorded them
 	since   Day                            // of the settings; empty: theirs
 
-	settings func(*Settings) // changes them; nil: nothing
+	settings func(*Settings) // changes them; may be nil
 	table    string          // of the files
 	n        int
 }

@@ -24,7 +24,7 @@ type Problem struct {
 // Recorded is what the ledger has of an extract that is held.
 type Recorded struct {
 	Manifest archive.Digest
-	End      time.Time // of what it tells about; zero: not told
+	End      time.Time // of what it tells about; zero: unknown
 }
 
 // String says which extract could not be read, and why.

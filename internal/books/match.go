@@ -22,8 +22,8 @@ type Booked struct {
 	Date                           Day
 	Amount                         archive.Decimal // without zeros at its end
 	Currency, Type                 string
-	Wrong                          string // what of it cannot be read; empty: nothing
-	Unclear                        string // what of it can be read in two ways; empty: nothing
+	Wrong                          string // what of it cannot be read; may be empty
+	Unclear                        string // what of it can be read in two ways; may be empty
 	Extract, File                  string // that it stands in, with its record; only in a [Row]
 
 	rank []byte // of the record

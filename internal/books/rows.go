@@ -76,7 +76,7 @@ type Row struct {
 	Found      string // what there is, in words
 	Folder     string // of the document that decides; empty: there is none in the ledger
 	Drop       string
-	Entry      archive.Key // of that document; zero: there is none
+	Entry      archive.Key // of that document; zero if missing
 }
 
 // EachBooked calls fn with each booked row of the question, by date and number.

@@ -104,7 +104,7 @@ type outcome struct {
 	verdict Verdict
 	doc     *document // nil: none
 	diff    Difference
-	other   *document // an archived document of that number that is another invoice; nil: none
+	other   *document // an archived document of that number that is another invoice; may be nil
 }
 
 // resolve decides about one row.

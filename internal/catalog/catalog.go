@@ -102,7 +102,7 @@ func (f *readable) untilEnd(ctx context.Context) (question context.Context, done
 type Status struct {
 	Made    int    // percent of it; 100: it has all but the last few seconds
 	Fault   string // why it stopped; empty: it works
-	Damaged string // what a search met in the file since it was opened; empty: nothing
+	Damaged string // what a search met in the file since it was opened; may be empty
 	IsOff   bool   // none is kept
 }
 

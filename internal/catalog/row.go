@@ -16,7 +16,7 @@ import (
 // row is what the catalog keeps of one entry and its document.
 type row struct {
 	ledger.Entry
-	meta archive.Document // that was checked; zero: none was
+	meta archive.Document // that was checked; zero if missing
 	read archive.AsRead
 	sent archive.PDFRequest // the addresses that a PDF was packed with; zero: it is none
 

@@ -119,7 +119,7 @@ type candidates struct {
 	rows  question      // nil: nothing was read yet
 	below int64         // the next rows have smaller ids
 	held  []archive.Key // not given yet
-	last  archive.Key   // given last; zero: none was
+	last  archive.Key   // given last; zero if missing
 }
 
 // pageRows is how many rows are read at once. A reader that takes its time between two pages holds nothing.

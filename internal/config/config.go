@@ -108,7 +108,7 @@ type Drop struct {
 	SameNumber   string            `json:"same_number"`   // warn or hold
 	StrangeDates string            `json:"strange_dates"` // warn or hold
 	LooksCutOff  string            `json:"looks_cut_off"` // hold or warn
-	Retention    archive.Retention `json:"retention"`     // years; zero: not known
+	Retention    archive.Retention `json:"retention"`     // years; zero: unknown
 	AfterArchive AfterArchive      `json:"after_archive"`
 }
 

@@ -50,7 +50,7 @@ type schemaNode struct {
 	entries    *schemaNode // of a section whose keys a person names; nil: the section has no such keys
 	items      *schemaNode
 	pattern    *regexp.Regexp // nil: any text
-	variable   string         // the environment variable that goes before the file; empty: there is none
+	variable   string         // the environment variable that goes before the file; may be empty
 }
 
 // schemaType is the kind of value that is allowed; empty where there are several.

@@ -42,7 +42,7 @@ type Config struct {
 	Others      []ledger.Address // of the other services that are used; the ledger is bound to each
 	Location    *time.Location
 	Vault       VaultClient                   // the archive
-	Routes      map[ledger.Route]ingest.Route // the other ways that documents go; nil: there are none
+	Routes      map[ledger.Route]ingest.Route // the other ways that documents go; may be nil
 	Archive     recovery.Service              // the same service, for comparisons; nil: none can be made
 	Lister      Lister                        // the same service, for its list of vaults; nil: it is not asked
 	Drops       []dropwork.Settings
@@ -100,9 +100,9 @@ type Daemon struct {
 	statusFiles   *statusfile.Files
 	engine        *ingest.Engine
 	receiver      atomic.Pointer[receive.Engine] // nil: nothing is received, or not yet
-	stopListening func()                         // removes the commit listeners; nil: there are none
+	stopListening func()                         // removes the commit listeners; may be nil
 	reloading     sync.RWMutex                   // read-locked while a person takes a folder again, write-locked while a reload closes the drop folders
-	former        *dropwork.Takeover             // what was known before a reload; nil: nothing
+	former        *dropwork.Takeover             // what was known before a reload; may be nil
 	checker       *checker
 	vaultLists    vaultList
 	catalog       *catalog.Catalog

@@ -37,7 +37,7 @@ var ErrUnexpectedItem = errors.New("not as vaultd left it")
 // mount), EROFS.
 type ClaimError struct {
 	Drop, Folder string
-	Owner        string      // of the folder; empty: not known
+	Owner        string      // of the folder; empty: unknown
 	Mode         fs.FileMode // its permission bits
 	Err          error
 }

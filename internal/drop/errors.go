@@ -11,7 +11,7 @@ import (
 // LockedError says that another vaultd works in the drop folder.
 type LockedError struct {
 	Path   string
-	Holder string // "process 4711 on files01 since …", as the holder wrote it; empty: not known
+	Holder string // "process 4711 on files01 since …", as the holder wrote it; empty: unknown
 }
 
 func (e *LockedError) Error() string {

@@ -146,7 +146,7 @@ func hasTrueLeases(dir *durable.Dir) bool {
 	// A crash before this removal leaves the file. A test of doctor removes it
 	// when it is more than an hour old.
 	if err = errors.Join(err, root.Remove(name)); err != nil {
-		_, _ = writer.Close(), reader.Close() // nothing was written
+		_, _ = writer.Close(), reader.Close() // still unwritten
 		return false
 	}
 	defer reader.Close() // read-only

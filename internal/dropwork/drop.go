@@ -41,7 +41,7 @@ type Settings struct {
 	Disposes          bool          // false: archived sources are kept
 	DisposeTo         string        // where they are moved; empty: deleted
 	Grace             time.Duration
-	Retention         archive.Retention // for how long the archive keeps what came from it; zero: not known
+	Retention         archive.Retention // for how long the archive keeps what came from it; zero: unknown
 }
 
 // TakesFiles reports whether single files are taken here, and not folders.

@@ -25,7 +25,7 @@ var ErrAway = errors.New("the drop folder cannot be looked into")
 
 // KeptLook is the last look at all kept folders of a drop.
 type KeptLook struct {
-	At     time.Time // when it began; zero: there was none
+	At     time.Time // when it began; zero if missing
 	Unread uint64    // of the folders, those that could not be read
 }
 

@@ -103,7 +103,7 @@ type reading struct {
 	columns    map[string]int // nil: not found yet
 	days       int            // to add to serial numbers of days
 	headerLine int
-	head       *stack // of a DATEV export; nil: there is none
+	head       *stack // of a DATEV export; may be nil
 	decimal    Shown  // of amounts
 	decimalAt  int    // the line that shows it
 	order      Shown  // of dates

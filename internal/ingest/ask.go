@@ -358,7 +358,7 @@ func alignToRound(e ledger.Entry, at time.Time, every time.Duration) time.Time {
 		return at
 	}
 	own := fnv.New64a()
-	own.Write([]byte(e.Vault)) // never fails
+	own.Write([]byte(e.Vault)) // always succeeds
 	offset := time.Duration(own.Sum64() % uint64(every))
 	return at.Add(every - 1 - offset).Truncate(every).Add(offset)
 }

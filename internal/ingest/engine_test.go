@@ -32,7 +32,7 @@ type service struct {
 	barred   string                                        // why every ticket is against policy
 	damaged  func() bool                                   // asked at each upload: its package is damaged; nil: none is
 	sends    func(archive.Package) archive.Digest          // the digest that leaves; nil: the package's
-	etag     func(archive.RemoteID) string                 // of the store's answer; nil: there is none
+	etag     func(archive.RemoteID) string                 // of the store's answer; may be nil
 	slow     bool                                          // archiving does not end
 	crosses  archive.VaultID                               // whose documents the answers mix up
 	hangs    func(context.Context, archive.RemoteID) error // an upload that takes its time; nil: none does
@@ -157,7 +157,7 @@ type folders struct {
 	dated  bool                            // none can be of its date; guarded by mu
 	turns  bool                            // each packing of a folder gives other bytes; guarded by mu
 	takes  time.Duration                   // of packing one
-	finds  func()                          // called when a package is looked for; nil: nothing
+	finds  func()                          // called when a package is looked for; may be nil
 	dead   chan struct{}                   // moving a folder hangs until it is closed; nil: it does not
 }
 

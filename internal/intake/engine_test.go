@@ -193,7 +193,7 @@ type house struct {
 	hosts               string // digest of the allowed hosts
 	acknowledge, noRoom bool
 	held                bool   // safe mode
-	into                string // the drop folder that files are put into; empty: none
+	into                string // the drop folder that files are put into; may be empty
 	away                error  // why it cannot be worked in
 	commitFault         func(op string) error
 	fileFault           func(op, name string, do func() error) error

@@ -49,7 +49,7 @@ type work struct {
 	a     arrival.Arrival
 	files []archive.ExtractFile // as listed in this round; nil: not yet. Addresses are never stored.
 
-	intended string // the file whose download was announced beside the file before it; empty: none
+	intended string // the file whose download was announced beside the file before it; may be empty
 }
 
 // doDueSteps does what is due of the arrival until nothing is, and returns when something will be; zero: nothing will by itself.

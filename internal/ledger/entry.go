@@ -71,7 +71,7 @@ type Entry struct {
 	Body        archive.Digest   // of the body of its POST, from the first intent on
 	Recipient   RecipientWord    // what its recipient said
 	Asks        string           // the last word about early payment or a discount upon which a person must act, as [archive.Notification.Pair]
-	Means       string           // how it was delivered, in the network's word; empty: not told
+	Means       string           // how it was delivered, in the network's word; empty: unknown
 	Copy        CopyState        // of what was sent, for the archive
 	Validation  ValidationState  // what became of ValidationFile
 
@@ -129,7 +129,7 @@ type Registration struct {
 	UploadIntents uint16 // uploads that were announced
 	WithoutEffect uint16 // of them certainly without effect
 	Fate          Fate
-	Sent          archive.Digest // of the bytes that left in the upload that the store accepted; zero: none was
+	Sent          archive.Digest // of the bytes that left in the upload that the store accepted; zero if missing
 	ClosedAt      time.Time      // when its upload ended, or it was found, or it was given up, whichever is the latest; zero: it may be uploaded
 
 	LastStatus   archive.ServiceStatus // the service's last answer about it

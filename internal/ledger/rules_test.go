@@ -58,9 +58,9 @@ func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
 	const hour, life, day = time.Hour, ticketLife, 24 * time.Hour
 	for name, row := range map[string]struct {
 		sent   time.Duration // on our clock; the registration was closed at the epoch
-		ticket time.Duration // on the service's, when it came; zero: it told none
+		ticket time.Duration // on the service's, when it came; zero if missing
 		heard  time.Duration // on ours
-		date   time.Duration // on the service's; zero: it told none
+		date   time.Duration // on the service's; zero if missing
 		lost   bool
 	}{
 		"BothSaySo":               {-life, -life, day, day, true},

@@ -28,7 +28,7 @@ type Scan struct {
 
 	Missing []MissingFolder // unresolved rejections whose returned folders are not where they were put; at most MaxPending
 
-	KeptLook   time.Time // when the last look at all kept folders of the drop began; zero: there was none
+	KeptLook   time.Time // when the last look at all kept folders of the drop began; zero if missing
 	KeptUnread uint64    // of them, those that could not be read then
 
 	IgnoredByRule   IgnoredNames // by the drop's own rules

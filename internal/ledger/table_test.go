@@ -24,7 +24,7 @@ type row struct {
 	name string // the event, and what is special about the entry or the answer
 	ev   Event
 	next string
-	with func(*Entry) // changes the usual entry of each state; nil: nothing
+	with func(*Entry) // changes the usual entry of each state; may be nil
 }
 
 // answer is the service's, by whose clock the grace is over; ours decides.

@@ -28,7 +28,7 @@ type Config struct {
 	Now     func() archive.Instant
 	Log     *slog.Logger
 	Limit   *DisposalLimit
-	Service recovery.Service // the archive, asked before a release; nil: there is none
+	Service recovery.Service // the archive, asked before a release; may be nil
 	Grace   time.Duration    // after it nothing can be in flight any more
 
 	// OpenDrop returns a drop folder by its name; close ends its use.

@@ -21,7 +21,7 @@ const maxFaults = 100
 type Fault struct {
 	File      string // where: the sidecar, the manifest or the file itself; empty: the folder
 	Line, Col int    // from 1, Col in characters; 0: no place in the file
-	Field     string // the field, like additionalParameters[1].key; empty: none
+	Field     string // the field, like additionalParameters[1].key; may be empty
 	Brief     string // a few words for a list, like "documentDate not understood"
 	Text      string // what is wrong: a sentence without its full stop
 	Advice    string // what to do about it; with its full stop when nothing is left to do then

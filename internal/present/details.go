@@ -19,7 +19,7 @@ type Entries interface {
 // Details are what is shown of an entry beside the entry itself.
 type Details struct {
 	Number    string         // of the invoice
-	Recipient string         // whom it is for; empty: not known
+	Recipient string         // whom it is for; empty: unknown
 	AsRead    archive.AsRead // zero: number and recipient come from checked metadata
 	Original  *Original      // that a duplicate repeats; nil: the entry is no duplicate
 

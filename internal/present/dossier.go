@@ -22,7 +22,7 @@ type Dossier struct {
 	Addresses   []Field // whom it is sent to; none of a document for the archive
 	Details     Details
 	History     []ledger.Line
-	SentCopy    *SentCopy              // of a document that was sent; nil: there is none
+	SentCopy    *SentCopy              // of a document that was sent; may be nil
 	Scan        ledger.Scan            // what vaultd last saw in its drop folder
 	ReceivedAs  archive.RemoteID       // its number at the business network, over which it came in; empty: it did not
 	Notes       map[uint32]ledger.Note // the reasons that people gave, by the revision of the entry

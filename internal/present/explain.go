@@ -16,7 +16,7 @@ type Situation struct {
 	Clock
 	AlertAfter   time.Duration // an entry that is open for longer needs a person; zero: never
 	UnclearGrace time.Duration // before it no answer proves that nothing is at the archive
-	FolderPath   string        // where a returned folder is on this machine; empty: not known
+	FolderPath   string        // where a returned folder is on this machine; empty: unknown
 
 	Running        bool // the rest is known of a running daemon only
 	Pauses         []ingest.Pause

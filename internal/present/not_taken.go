@@ -84,7 +84,7 @@ var needsMending = map[string]bool{
 // DropScan is one drop folder, and what the last scan found in it that was not taken.
 type DropScan struct {
 	Name        string
-	Path        string // on this machine; empty: not known
+	Path        string // on this machine; empty: unknown
 	Vault       archive.VaultID
 	Configured  bool          // false: only the ledger knows of it; what was seen there counts until it is seen to be gone
 	RemindAfter time.Duration // a thing that is not taken for longer needs a person

@@ -15,7 +15,7 @@ import (
 type Remark struct {
 	What  string  `json:"what"` // same-number, same-content, other-owner, clientuuid-chosen, looks-cut-off or strange-date
 	Text  string  `json:"text"`
-	Entry *string `json:"entry"` // key of the other document; null: there is none
+	Entry *string `json:"entry"` // key of the other document; may be null
 }
 
 // FindRemarks says what is unusual about e, the other document named with its folder and when it was archived. Days are told

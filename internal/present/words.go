@@ -26,7 +26,7 @@ type Words struct {
 	Lookup        string // where a person who closed it in doubt must look before it is dropped again
 	ReleasedAgain string // what a release leads to that may be double
 	DoubleMark    string // a few words for one that may be double
-	LateMark      string // what stands behind CONTRADICTED where it was delivered; empty: nothing
+	LateMark      string // what stands behind CONTRADICTED where it was delivered; may be empty
 	SentAgain     string // what a release leads to
 	Contradictor  string // who may contradict its end
 	NoDownload    string // why nothing can be downloaded; empty: the archive has it
@@ -75,7 +75,7 @@ type NoteWords struct {
 	Refused     string // how a refusal begins
 	Undone      string // how a rejection begins of one that the service had; empty: as Refused
 	InDoubt     string // what is said of one that was closed in doubt
-	Remedy      string // what is said behind a refusal that does not say it itself; empty: nothing
+	Remedy      string // what is said behind a refusal that does not say it itself; may be empty
 	Delivered   string // the head of a delivery note; empty: it is never delivered
 	Twice       string // that it may have been processed twice
 	When        string // the title of when it was delivered
@@ -109,7 +109,7 @@ type optionWords struct {
 	lookFor          string
 	lookForNumber    string // before the bumId; empty: the service tells itself about each registration
 	numberTaken      string // before the bumId
-	wait             string // while the service has it; empty: nothing
+	wait             string // while the service has it; may be empty
 	rejectedByPeople string // by the recipient; empty: no recipient is heard of
 	lost             string // that a part of its life is not known
 	longWithoutWord  string // with places for how long and the limit

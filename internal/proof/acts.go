@@ -29,7 +29,7 @@ type Act struct {
 	Rev    uint32
 	Remote string // of a download: what was downloaded
 	UID    uint32
-	Digest string // of the reason; empty: none was given
+	Digest string // of the reason; may be empty
 }
 
 // Comparison is the last one of the ledger with the archive's index of one vault, as the journal tells it.
@@ -38,7 +38,7 @@ type Comparison struct {
 	Outcome string // one of ledger.CompareOutcomes; empty: it ended safe mode, and the journal says no more
 	Words   string // how much was read, and how much differs
 
-	Aborted time.Time // of the last one after it that was not complete, and so concluded nothing; zero: there was none
+	Aborted time.Time // of the last one after it that was not complete, and so concluded nothing; zero if missing
 }
 
 // AddLine takes in a line of the journal, where it tells what a person did. The owner of a folder did nothing here.

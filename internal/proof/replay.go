@@ -24,7 +24,7 @@ type item struct {
 	flags          flags
 	id             archive.ID
 	success        number    // the registration of which the service said it was successful
-	seal           sealStart // of its package, as sealed last; zero: not known
+	seal           sealStart // of its package, as sealed last; zero: unknown
 }
 
 // number is a registration's number, shortened so that a million fit in memory.

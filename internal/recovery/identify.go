@@ -52,7 +52,7 @@ type identification struct {
 	sealed ledger.Sealed
 	doc    ledger.Document
 	after  ledger.Entry  // the entry, once it knows
-	first  *ledger.Entry // the rejection whose identity it takes over; nil: there is none
+	first  *ledger.Entry // the rejection whose identity it takes over; may be nil
 }
 
 // identifyUnpacked finds out what the folder of an entry holds that was never packed, as far as this ledger knows. nil: the folder is gone, vaultd

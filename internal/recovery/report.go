@@ -89,12 +89,12 @@ type Findings struct {
 // Finding is one document at the archive, or one entry.
 type Finding struct {
 	Key    archive.Key      // zero: no entry
-	Remote archive.RemoteID // empty: not known
+	Remote archive.RemoteID // empty: unknown
 	Number string           // the invoice's number, where it is known
 	Text   string           // in words; holds no address
 
 	Field        string // of the metadata, where that is what differs; else empty
-	Ours, Theirs string // what was sent and what the index gives, at most 1000 characters of each; empty: none
+	Ours, Theirs string // what was sent and what the index gives, at most 1000 characters of each; may be empty
 }
 
 // Waiting is an entry that stays in doubt.

@@ -48,7 +48,7 @@ type Drop struct {
 	Network packager.NetworkRules // of route ledger.Network: what its documents are; Rules stands in place of its own
 	Folder  *drop.Folder          // nil: it cannot be read
 
-	Retention archive.Retention // for how long the archive keeps what came from it; zero: not known
+	Retention archive.Retention // for how long the archive keeps what came from it; zero: unknown
 }
 
 // networkRules are the rules by which a folder that vaultd placed is read. What was sent once is not judged by what a document may hold

@@ -25,8 +25,8 @@ type Books struct {
 	Made     time.Time
 	Location *time.Location // of times for people
 	Program  string         // name and version of who writes it
-	Host     string         // the machine; empty: not told
-	By       string         // the person who asked; empty: not told
+	Host     string         // the machine; empty: unknown
+	By       string         // the person who asked; empty: unknown
 }
 
 // bookedRow is one line of the tables: a booked invoice, or an archived document that is not booked.
@@ -43,7 +43,7 @@ type bookedRow struct {
 	Found      string `json:"found"`   // what there is, in words
 	Folder     string `json:"folder"`
 	Drop       string `json:"drop"`
-	Entry      string `json:"key"`   // of the ledger's entry that decides; empty: there is none
+	Entry      string `json:"key"`   // of the ledger's entry that decides; may be empty
 	BumID      string `json:"bumId"` // where only the archive's index has the document
 	Record     string `json:"bookedAs"`
 	Extract    string `json:"extract"` // with the record's file

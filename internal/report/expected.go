@@ -41,7 +41,7 @@ type missingRow struct {
 	Date     string `json:"documentDate"`
 	Amount   string `json:"amount"`
 	Currency string `json:"currencyCode"`
-	Found    string `json:"found"` // what the ledger has under that number, or may be the same; empty: nothing
+	Found    string `json:"found"` // what the ledger has under that number, or may be the same; may be empty
 }
 
 // unequal is in what a document is not what the list says. A value that one of them does not give is equal, but for an amount

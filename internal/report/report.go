@@ -38,8 +38,8 @@ type Config struct {
 	Made       time.Time
 	Location   *time.Location          // of times for people and of billing years; nil: UTC
 	Program    string                  // name and version of who writes it
-	Host       string                  // the machine; empty: not told
-	By         string                  // the person who asked; empty: not told
+	Host       string                  // the machine; empty: unknown
+	By         string                  // the person who asked; empty: unknown
 	Rule       billing.Rule            // what was agreed with the provider
 	Price      archive.Decimal         // of one download, in the rule's currency
 	AlertAfter time.Duration           // open for longer needs a person; zero: never

@@ -22,7 +22,7 @@ type vaultShares struct {
 	Vault    string // empty: all vaults
 	Year     int
 	Months   []billing.MonthShare // of the year up to the end of each
-	Forecast *shareForecast       // at the end of the year; nil: there is none
+	Forecast *shareForecast       // at the end of the year; may be nil
 }
 
 type shareForecast struct{ Share, Lowest, Highest float64 }

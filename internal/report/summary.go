@@ -213,7 +213,7 @@ type act struct {
 	Rev    uint32    `json:"rev"`   // of the entry since
 	BumID  string    `json:"bumId"` // of a download: what was downloaded
 	UID    uint32    `json:"uid"`
-	Digest string    `json:"reasonSHA256"` // as the journal keeps it; empty: none was given
+	Digest string    `json:"reasonSHA256"` // as the journal keeps it; may be empty
 	Reason string    `json:"reason"`       // empty: none was given, or it is erased
 }
 

@@ -26,7 +26,7 @@ const (
 type look struct {
 	drop   *dropwork.Drop
 	began  time.Time
-	since  time.Time // when the look before began; zero: there was none
+	since  time.Time // when the look before began; zero if missing
 	away   bool      // the drop was not there for a part of it: it does not count
 	unread uint64
 }

@@ -36,7 +36,7 @@ type Verified struct {
 	// checkpoint: the former one is the evidence.
 	OtherPast string
 
-	NotUsed  string // why there is a checkpoint and the whole ledger was read all the same; empty: nothing to tell
+	NotUsed  string // why there is a checkpoint and the whole ledger was read all the same; may be empty
 	NotSaved error  // why no checkpoint is left for the next time; nil: one is, or something was found
 }
 

@@ -63,7 +63,7 @@ func NewOpenFiles() *OpenFiles {
 		return nil
 	}
 	o := &OpenFiles{fd: fd, buf: make([]byte, 64<<10), folders: map[int32]*watchedFolder{}, watches: map[node]int32{}, moving: map[uint32]openState{}}
-	runtime.AddCleanup(o, func(fd int) { _ = unix.Close(fd) }, fd) // nothing was written
+	runtime.AddCleanup(o, func(fd int) { _ = unix.Close(fd) }, fd) // still unwritten
 	return o
 }
 

@@ -237,7 +237,7 @@ type rescanPass struct {
 	now          time.Time
 	dir          *os.File
 	position     int  // in the directory
-	firstQueued  int  // position of the first folder at or after the cursor that found no place; -1: none
+	firstQueued  int  // position of the first folder at or after the cursor that found no place; -1 if missing
 	isIncomplete bool // something could not be looked at: the next rescan tries again
 }
 

@@ -25,7 +25,7 @@ type Rules struct {
 	Sidecar string            // name of the file that makes a folder an invoice, compared without case
 	IsJunk  func(string) bool // names that are neither content nor a reason to wait; nil: what systems leave behind
 
-	Opens *OpenFiles // watches each folder that is scanned; nil: nothing does
+	Opens *OpenFiles // watches each folder that is scanned; may be nil
 
 	maxEntries int // most names that are read; 0: 20,000, fewer in tests
 }
@@ -39,10 +39,10 @@ type Fingerprint [32]byte
 type Scan struct {
 	Fingerprint Fingerprint
 	File        FileState // of a single file; zero for a folder
-	Sidecar     string    // its name as it is written on disk; empty: none
-	NearSidecar string    // a name at the top that was probably meant to be the sidecar's, as metadata.json.txt, or a folder with the sidecar's name; empty: none
+	Sidecar     string    // its name as it is written on disk; may be empty
+	NearSidecar string    // a name at the top that was probably meant to be the sidecar's, as metadata.json.txt, or a folder with the sidecar's name; may be empty
 	HasMarker   bool      // there is a file ".done" at the top
-	Temporary   string    // path of one file that is not finished, or of a placeholder of a cloud folder; empty: none
+	Temporary   string    // path of one file that is not finished, or of a placeholder of a cloud folder; may be empty
 	Files       int       // everything that is neither folder nor junk
 	Junk        int       // names that Rules call junk
 	IsTruncated bool      // the folder is deeper or larger than the bounds: the rest was not read

@@ -42,7 +42,7 @@ func kernelEvents(path string) (EventSource, error) {
 	wg.Go(func() { forwardEvents(w, filepath.Clean(path), c, done) })
 	return EventSource{C: c, Stop: func() {
 		close(done)
-		_ = w.Close() // nothing was written
+		_ = w.Close() // still unwritten
 		wg.Wait()
 	}}, nil
 }

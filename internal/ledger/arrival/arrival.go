@@ -63,12 +63,12 @@ type Arrival struct {
 
 	Item  archive.ExtractID // its number at the service
 	Type  string            // what the service says of it, as it was announced
-	Word  string            // whether it was exported, in the service's word; empty: not told
+	Word  string            // whether it was exported, in the service's word; empty: unknown
 	Name  string
-	Start time.Time // of what it holds; zero: not told
+	Start time.Time // of what it holds; zero: unknown
 	End   time.Time
-	Made  time.Time // when the service made it; zero: not told
-	Count int       // of its files, as announced; -1: not told
+	Made  time.Time // when the service made it; zero: unknown
+	Count int       // of its files, as announced; -1 if missing
 
 	Files    []File
 	Manifest archive.Digest // of the manifest in custody; zero: it is not held

@@ -19,7 +19,7 @@ const maxChangesPerCommit = 512
 // request is one Submit.
 type request struct {
 	changes []ledger.Change
-	do      func(*groupCommit) (refused, err error) // about the ledger as a whole; nil: nothing
+	do      func(*groupCommit) (refused, err error) // about the ledger as a whole; may be nil
 	then    func([]ledger.Result, error)            // the error is the ledger's own
 }
 

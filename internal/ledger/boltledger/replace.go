@@ -25,7 +25,7 @@ type ReplacementConfig struct {
 	Epoch  uint64      // of the result; 0: as it is in the backup, or in Info
 
 	Mark ledger.Mark  // restored or rebuilt: the first thing it tells of
-	Note *ledger.Note // the reason that was given; nil: none
+	Note *ledger.Note // the reason that was given; may be nil
 
 	// Fault is as in Config, and also called with "rename" before and with "renamed"
 	// after each naming of a file.
@@ -39,7 +39,7 @@ type Replacement struct {
 
 	c      ReplacementConfig
 	dir    string   // where it lies; empty: it is in its place, or removed
-	locked *os.File // the ledger that it replaces; nil: there is none
+	locked *os.File // the ledger that it replaces; may be nil
 }
 
 // BeginReplacement begins a replacement. It locks the ledger that is there, if one is, and

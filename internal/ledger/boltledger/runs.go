@@ -33,7 +33,7 @@ type run struct {
 	number uint64 // names its chunks; never used again
 	level  uint8
 	pairs  uint64
-	into   uint64 // the run that it is being merged into; 0: none
+	into   uint64 // the run that it is being merged into; 0 if missing
 	making bool   // it is being made of those before it
 	done   uint64 // chunks of it that are made
 }

@@ -44,7 +44,7 @@ type networkDrop struct {
 	notes   []string                                                       // of the documents; the folders are named out-0, out-1 and so on
 	more    map[string][]byte                                              // files in each folder beside the two
 	sirens  map[string]string                                              // of the recipients, by folder; a folder without one goes to a GLN
-	route   func(*ingest.Route, *networkapi.Client)                        // changes how documents are sent; nil: nothing does
+	route   func(*ingest.Route, *networkapi.Client)                        // changes how documents are sent; may be nil
 	config  daemon.Config                                                  // of the daemon, for a restart
 }
 

@@ -36,8 +36,8 @@ type Folder struct {
 	Name   string
 	Number string            // documentId
 	Files  map[string][]byte // by path, the sidecar among them
-	Link   string            // a link with this name leads out of the folder; empty: none
-	Pipe   string            // a pipe of this name; empty: none
+	Link   string            // a link with this name leads out of the folder; may be empty
+	Pipe   string            // a pipe of this name; may be empty
 	IsFile bool              // it is no folder, but the one file in Files, which bears its name
 }
 
