@@ -164,7 +164,7 @@ func reply(said chan<- struct{}, size int, acts ...any) func(net.Conn, io.Reader
 func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
 	kit.Waits(t, 0.3, "an answer has to overtake the content in a real socket")
 	const small, large = 700_000, expectAbove + 3_000_000
-	readPause := 100 * time.Millisecond
+	readPause := 250 * time.Millisecond
 	if kit.Race {
 		readPause = time.Second
 	}

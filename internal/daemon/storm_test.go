@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vaultd/internal/dropwork"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
@@ -301,7 +302,13 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 			h.must(err)
 			h.must(h.d.drops[0].ForEngine().Mover.Place(t.Context(), e, doc))
 			h.must(os.Rename(filepath.Join(h.path, e.Dest), filepath.Join(h.path, "..", e.Folder)))
-			h.must(h.d.drops[0].ForEngine().Mover.Place(t.Context(), e, doc))
+			err = h.d.drops[0].ForEngine().Mover.Place(t.Context(), e, doc)
+			refused, _ := errors.AsType[*ingest.RefusedError](err)
+			if source == ledger.Returning {
+				h.must(err)
+			} else if refused == nil || refused.Cause.Code != ledger.CauseSourceMissing {
+				t.Errorf("the end of a kept folder: %v, want a cause %q", err, ledger.CauseSourceMissing)
+			}
 			kit.Fails(t, "a folder was placed though its source is missing",
 				kit.Err(os.Lstat(filepath.Join(h.path, e.Dest))), os.ErrNotExist)
 		}
