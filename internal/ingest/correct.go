@@ -45,7 +45,7 @@ func (c *Engine) correctCollision(es []ledger.Entry, outcome []ledger.Change, re
 		if taken.What == ledger.TakenNumber || taken.What == ledger.TakenFiles {
 			code = "another-sealed-meanwhile"
 		}
-		return c.newChange(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: code}}), true
+		return c.newChange(e, ledger.Postponed{NotBefore: c.quickRetryAt(e), Cause: ledger.Cause{Code: code}}), true
 	}
 	return ledger.Change{}, false
 }

@@ -96,7 +96,7 @@ func (c *Engine) prepareUnannounced(ctx context.Context, e ledger.Entry) []ledge
 	if !errors.Is(err, fs.ErrNotExist) {
 		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 	}
-	return c.packForNetworkAgain(ctx, e, o.drop)
+	return c.packForNetworkAgain(ctx, e, o.drop, err)
 }
 
 // askAboutRecipient asks the directory. If it lists the recipient nothing is

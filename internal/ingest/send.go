@@ -124,7 +124,7 @@ func (c *Engine) sendNext(ctx context.Context, e ledger.Entry) []ledger.Change {
 	o, err := c.prepareOutgoing(e)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // it went missing after the intent: nothing left, and the next attempt makes it again
-		return []ledger.Change{c.newChange(e, notSent(e, c.cfg.Now().Wall, ledger.Cause{Code: "package-missing", Text: err.Error()}))}
+		return []ledger.Change{c.newChange(e, notSent(e, c.quickRetryAt(e), ledger.Cause{Code: "package-missing", Text: err.Error()}))}
 	case err != nil: // nothing left
 		return []ledger.Change{c.newChange(e, notSent(e, c.retryAt(e), localFaultCause(err)))}
 	case o.file != nil:
@@ -250,7 +250,8 @@ func (c *Engine) discardForNetwork(o outgoing, fault *apicall.Error) ledger.Even
 
 // packForNetworkAgain makes a package again that is missing from the spool. It must hold the same invoice. What is sent of it has the
 // digests that were recorded, so it need not be the same ZIP unless the document was sent. No intent is committed for this: nothing leaves.
-func (c *Engine) packForNetworkAgain(ctx context.Context, e ledger.Entry, d Drop) []ledger.Change {
+// The package may turn out to be missing once more, so its use waits longer after each time. why says what was wrong with the package.
+func (c *Engine) packForNetworkAgain(ctx context.Context, e ledger.Entry, d Drop, why error) []ledger.Change {
 	packed, err := d.Packer.Pack(ctx, e)
 	if err == nil {
 		err = c.cfg.SyncPackages()
@@ -274,5 +275,7 @@ func (c *Engine) packForNetworkAgain(ctx context.Context, e ledger.Entry, d Drop
 	if err != nil || !known {
 		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(errors.Join(err, errors.New("the ledger has no document of this entry")))))}
 	}
-	return []ledger.Change{c.newChange(e, ledger.Resealed{Package: packed.Sealed.Package, Seal: doc.Seal(packed.Sealed.Package)})}
+	// One commit: no package that was made again is used without its wait.
+	return []ledger.Change{c.newChange(e, ledger.Resealed{Package: packed.Sealed.Package, Seal: doc.Seal(packed.Sealed.Package)},
+		ledger.Postponed{NotBefore: c.quickRetryAt(e), Cause: ledger.Cause{Code: "package-missing", Text: why.Error()}})}
 }

@@ -139,7 +139,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	pkg, err := d.Packer.FindPackage(e)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.dropBooking(e.Key) // packing does not use the link
-		return c.packAgain(ctx, d, e)
+		return c.packAgain(ctx, d, e, err)
 	}
 	doc, known, errDoc := c.cfg.Ledger.Document(e.Key)
 	if errDoc == nil && !known {
@@ -350,9 +350,11 @@ func (c *Engine) discardDamaged(d Drop, e ledger.Entry, fault *apicall.Error) le
 }
 
 // packAgain makes a package again that is missing from the spool. If bytes of
-// it may be at the store, only the identical one will do.
-func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
-	notSent := ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "package-missing"}}
+// it may be at the store, only the identical one will do. The package may turn
+// out to be missing once more, so its use waits longer after each time. why says
+// what was wrong with it.
+func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry, why error) []ledger.Change {
+	notSent := ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.quickRetryAt(e)), Cause: ledger.Cause{Code: "package-missing", Text: why.Error()}}
 	if err := c.cfg.SpoolSpace(ledger.ServiceQueueOf(e)); err != nil {
 		notSent.NotBefore, notSent.Cause.Text = c.retryInWindow(e, c.retryAt(e)), err.Error()
 		return []ledger.Change{c.newChange(e, notSent)}
@@ -384,8 +386,9 @@ func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger
 		return []ledger.Change{c.newChange(e, notSent, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "package-lost",
 			Text: fmt.Sprintf("the package in the spool is gone and cannot be made again as it was: now %s, recorded %s", packed.Sealed.Package.SHA256, e.Package.SHA256)}})}
 	}
-	doc, ok, err := c.cfg.Ledger.Document(e.Key)
-	if err != nil || !ok {
+	doc, known, err := c.cfg.Ledger.Document(e.Key)
+	if err != nil || !known {
+		notSent.NotBefore, notSent.Cause = c.retryInWindow(e, c.retryAt(e)), localFaultCause(errors.Join(err, errors.New("the ledger has no document of this entry")))
 		return []ledger.Change{c.newChange(e, notSent)}
 	}
 	// Both events are one commit: the new digest never stands beside an upload that sent the old bytes.
