@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -25,6 +26,13 @@ type looked struct {
 
 func write(name, text string) func(string) error {
 	return func(at string) error { return os.WriteFile(filepath.Join(at, name), []byte(text), 0o660) }
+}
+
+func edit(name, old, text string) func(string) error {
+	return func(at string) error {
+		was, err := os.ReadFile(filepath.Join(at, name))
+		return errors.Join(err, write(name, regexp.MustCompile(old).ReplaceAllString(string(was), text))(at))
+	}
 }
 
 func remove(name string) func(string) error {
@@ -63,6 +71,8 @@ func TestLook_I12_I26_WhatBecameOfAnArchivedFolder(t *testing.T) {
 		"FileAdded":       {write("nachtrag.pdf", "new"), ledger.CauseSourceChanged, []string{`"nachtrag.pdf" was not archived`}},
 		"ReceiptRemoved":  {remove("_RECEIPT.json"), ledger.CauseSourceChanged, []string{`"_RECEIPT.json" is missing`}},
 		"ReceiptChanged":  {write("_RECEIPT.json", "{}"), ledger.CauseSourceChanged, []string{`"_RECEIPT.json" is not the one that was written`}},
+		"SignatureCut":    {edit("_RECEIPT.json", `(?s),\n  "publicKey".*`, "\n}\n"), ledger.CauseSourceChanged, []string{`"_RECEIPT.json" is not the one that was written`}},
+		"TimeChanged":     {edit("_RECEIPT.json", `"seenAt": "20`, `"seenAt": "19`), ledger.CauseSourceChanged, []string{`"_RECEIPT.json" is not the one that was written`}},
 		"NoteRemoved":     {remove("_RECEIPT.txt"), ledger.CauseSourceChanged, []string{`"_RECEIPT.txt" is missing`}},
 		"NoteChanged":     {write("_RECEIPT.txt", "ARCHIVED."), ledger.CauseSourceChanged, []string{`"_RECEIPT.txt" is not the one that was written`}},
 		"AnotherFolder":   {func(at string) error { return errors.Join(os.Rename(at, at+" x"), os.Mkdir(at, 0o770)) }, ledger.CauseSourceChanged, []string{`"rechnung.pdf" is missing`, `"_RECEIPT.json" is missing`}},

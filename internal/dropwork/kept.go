@@ -177,8 +177,14 @@ func readNote(dir *durable.Dir, name string) (text []byte, fault string, err err
 }
 
 // matchNote reports whether a receipt or a delivery note is the one that was
-// written, and returns the facts that its text for people has.
+// written, and returns the facts that its text for people has. A signed note is
+// as vaultd wrote it, so it only has to be that of this entry: a ledger that was
+// restored or rebuilt since knows the times and the service's answers from
+// elsewhere. It accepts an unsigned note only of an entry that it knows from the
+// note and the service alone.
 func (d *Drop) matchNote(e ledger.Entry, doc ledger.Document, text []byte) (isSame bool, facts []string, err error) {
+	_, unsigned := proof.CheckSignature(text, d.shared.Ledger.Info().ReceiptKeys)
+	mayMatch := unsigned == nil || e.RegisteredAt.IsZero() && !errors.Is(unsigned, proof.ErrSignature)
 	var files []proof.ReceiptFile
 	if e.State == ledger.Delivered {
 		want, err := proof.NewDelivery(d.shared.Environment, e, doc, nil)
@@ -188,6 +194,8 @@ func (d *Drop) matchNote(e ledger.Entry, doc ledger.Document, text []byte) (isSa
 		have, err := proof.ParseDelivery(text)
 		// These may have come later, or were said of the folder of then.
 		have.Double, have.Journal, have.Rejected, have.Requests, have.Differs = want.Double, want.Journal, want.Rejected, want.Requests, nil
+		have.Seen, have.Registered, have.Delivered = want.Seen, want.Registered, want.Delivered
+		have.Body, have.StoredFiles, have.Means = want.Body, want.StoredFiles, want.Means
 		isSame, facts, files = err == nil && reflect.DeepEqual(have, want), []string{string(want.BumID), sanitize.Text(want.Receiver())}, want.Files
 	} else {
 		want, err := proof.NewReceipt(d.shared.Environment, e, doc, nil)
@@ -196,12 +204,16 @@ func (d *Drop) matchNote(e ledger.Entry, doc ledger.Document, text []byte) (isSa
 		}
 		have, err := proof.ParseReceipt(text)
 		have.Double, have.Journal, have.Requests, have.Differs = want.Double, want.Journal, want.Requests, nil // as above
+		have.Seen, have.Registered, have.Uploaded, have.Record = want.Seen, want.Registered, want.Uploaded, want.Record
+		if unsigned == nil {
+			have.Archived = want.Archived
+		}
 		isSame, facts, files = err == nil && reflect.DeepEqual(have, want), []string{want.DocumentID, string(want.BumID), want.ClientUUID, want.ZIP.SHA256}, want.Files
 	}
 	for _, f := range files {
 		facts = append(facts, f.SHA256)
 	}
-	return isSame, facts, nil
+	return isSame && mayMatch, facts, nil
 }
 
 // contentsOf is what a folder may hold when it is looked at or disposed of, or

@@ -1,6 +1,7 @@
 package dropwork
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -139,4 +140,40 @@ func FuzzCodeOf(f *testing.F) {
 			t.Errorf("code of %q = %q, want only letters, digits, _, . and -", s, code)
 		}
 	})
+}
+
+// I12, I15: a ledger that was restored or rebuilt knows other times of a document
+// than its receipt. A signed receipt is recognised all the same; an unsigned one
+// only where the ledger knows the document from it and from the archive alone.
+func TestLook_I12_AReceiptOfAnEarlierLedger(t *testing.T) {
+	l := fill.New(t, boltledger.Config{}, ledger.Info{})
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	e, stranger := l.Item("Huber 88").Archive(at, 0), fill.New(t, boltledger.Config{}, ledger.Info{ID: "L-9"})
+	doc, _, err := l.Document(e.Key)
+	kit.Must(t, err)
+	then, err := proof.NewReceipt("test", e, doc, nil)
+	kit.Must(t, err)
+	recovered := e
+	recovered.SeenAt, recovered.RegisteredAt, recovered.UploadedAt, recovered.SuccessRecord = at.Add(time.Hour), time.Time{}, time.Time{}, []byte("{}")
+	other := then
+	other.Key = archive.Key{9}.String()
+	signed := proof.Sign(then.Encode(), l)
+	d := &Drop{Handle: &Handle{Settings: Settings{Name: "in"}, shared: &Shared{Environment: "test", Ledger: l.Ledger, Location: time.UTC}}}
+	for name, row := range map[string]struct {
+		entry ledger.Entry
+		text  []byte
+		same  bool
+	}{
+		"Signed":              {e, signed, true},
+		"SignedAndRecovered":  {recovered, signed, true},
+		"Unsigned":            {e, then.Encode(), false},
+		"UnsignedRecovered":   {recovered, then.Encode(), true},
+		"ByAnotherKey":        {e, proof.Sign(then.Encode(), stranger), false},
+		"ChangedAndRecovered": {recovered, bytes.Replace(signed, []byte("2026"), []byte("2025"), 1), false},
+		"OfAnotherEntry":      {recovered, proof.Sign(other.Encode(), l), false},
+	} {
+		same, _, err := d.matchNote(row.entry, doc, row.text)
+		kit.Must(t, err)
+		kit.Want(t, name, same, row.same)
+	}
 }
