@@ -82,7 +82,7 @@ func (c *Checker) lookAtKept(ctx context.Context, l *look, e ledger.Entry, r *Re
 	if err != nil {
 		return err
 	}
-	how := drop.Look{ChangedSince: l.since.Add(-lookMargin), ReadsAll: e.SourceDiffers() || isTurnOf(e.Key, l.began)}
+	how := drop.Look{ChangedSince: l.since.Add(-lookMargin), ReadsAll: e.SourceDiffers() || isTurnOf(e.Key, l.since, l.began)}
 	if l.since.IsZero() || l.since.After(l.began) { // else the first look would read the whole archive
 		how.ChangedSince = l.began.Add(-lookMargin)
 	}
@@ -110,10 +110,16 @@ func (c *Checker) lookAtKept(ctx context.Context, l *look, e ledger.Entry, r *Re
 	return err
 }
 
-// isTurnOf reports whether the digests of an entry's files are compared on that
-// day: on one of thirty.
-func isTurnOf(k archive.Key, day time.Time) bool {
+// isTurnOf reports whether the digests of an entry's files are compared by a look
+// on that day: on one of thirty, or because its day passed without a look since
+// the look before. A look that takes hours, or a machine that is off on some
+// days, must not leave out the same folders each time.
+func isTurnOf(k archive.Key, before, now time.Time) bool {
 	h := fnv.New32a()
 	h.Write(k[:])
-	return int64(h.Sum32()%digestTurn) == day.Unix()/(24*60*60)%digestTurn
+	today := dayOf(now)
+	passed := (today + digestTurn - int64(h.Sum32()%digestTurn)) % digestTurn // days since its last turn
+	return passed == 0 || !before.IsZero() && today-passed > dayOf(before)
 }
+
+func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
