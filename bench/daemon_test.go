@@ -1,6 +1,8 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"errors"
 	"fmt"
 	"maps"
@@ -88,15 +90,12 @@ func TestProcess_Standing(t *testing.T) {
 	defer p.kill()
 	await := func(state string) {
 		t.Helper()
-		for range 1000 {
+		kit.Await(t, "state "+state, func() bool {
 			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 			must(t, err)
-			if _, after, _ := strings.Cut(string(text), ") "); strings.HasPrefix(after, state) {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		t.Fatalf("not in state %s", state)
+			_, after, _ := strings.Cut(string(text), ") ")
+			return strings.HasPrefix(after, state)
+		})
 	}
 	failed := errors.New("no")
 	if err := p.whileStopped(func() error { await("T"); return failed }); !errors.Is(err, failed) {

@@ -86,6 +86,7 @@ func stopWithout(t *testing.T, what, hint string) {
 // the profile: its path is that of this test alone.
 func expectNoneLeft(t *testing.T, profile string) {
 	t.Helper()
+	kit.Waits(t, 1, "a browser's processes end by themselves")
 	var left map[int]string
 	for begun := time.Now(); time.Since(begun) < 5*time.Second; time.Sleep(50 * time.Millisecond) {
 		if left = processesWith(t, "--user-data-dir="+profile); len(left) == 0 {

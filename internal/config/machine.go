@@ -78,15 +78,24 @@ func (c *Config) CheckMachine(env Env) error {
 		}
 	}
 	if look(c.Service.CAFile, "service", "ca_file") {
-		pem, err := os.ReadFile(c.Service.CAFile)
-		switch {
-		case err != nil:
-			refuse(location{"service", "ca_file"}, "cannot be read: "+err.Error(), "it must be readable for the daemon's user", err)
-		case !x509.NewCertPool().AppendCertsFromPEM(pem):
-			refuse(location{"service", "ca_file"}, "holds no certificate", "it must be a PEM file with at least one CERTIFICATE block", nil)
+		if problem, hint, err := checkCAFile(c.Service.CAFile); problem != "" {
+			refuse(location{"service", "ca_file"}, problem, hint, err)
 		}
 	}
 	return d.faultsAsError()
+}
+
+// checkCAFile says what is wrong with a file of certificates, and what to do;
+// empty: nothing is. err is the cause, where there is one.
+func checkCAFile(name string) (problem, hint string, err error) {
+	pem, err := os.ReadFile(name)
+	switch {
+	case err != nil:
+		return "cannot be read: " + err.Error(), "it must be readable for the daemon's user", err
+	case !x509.NewCertPool().AppendCertsFromPEM(pem):
+		return "holds no certificate", "it must be a PEM file with at least one CERTIFICATE block", nil
+	}
+	return "", "", nil
 }
 
 // describeWriters says why others than root and this user can change the file

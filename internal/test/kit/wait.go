@@ -17,7 +17,7 @@ func Await(t testing.TB, what string, holds func() bool) {
 		if holds() {
 			return
 		}
-		time.Sleep(min(max(time.Millisecond, 10*time.Since(asked)), time.Second))
+		<-time.After(min(max(time.Millisecond, 10*time.Since(asked)), time.Second))
 	}
 	t.Fatalf("waited %v in vain for %s", patience, what)
 }
