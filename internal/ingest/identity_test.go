@@ -14,13 +14,13 @@ import (
 )
 
 // choose commits a folder of vault V whose sidecar names an identity.
-func (r *running) choose(folder string, id archive.ID) {
+func (r *running) choose(folder string, id archive.ID, more ...ledger.Event) {
 	r.t.Helper()
 	e := ledger.Entry{Key: archive.NewKey(time.Now()), Vault: "V", Folder: folder}
 	p := kit.Value(r.folders("V").Pack(r.t.Context(), e))(r.t)
 	p.Sealed.ID, p.Sealed.IDFromSidecar = id, true
-	r.apply(ledger.Change{Key: e.Key, Document: &p.Document, Events: []ledger.Event{
-		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: folder, Fingerprint: archive.Digest{1}}, p.Sealed}})
+	r.apply(ledger.Change{Key: e.Key, Document: &p.Document, Events: append([]ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: folder, Fingerprint: archive.Digest{1}}, p.Sealed}, more...)})
 }
 
 // derivedID is the identity that the test's packager derives for a folder.
@@ -77,6 +77,44 @@ func TestIdentify_I2_I23_ChosenByAnotherSidecar(t *testing.T) {
 				r.pass(time.Hour)
 				want[ledger.Duplicate] = 1
 				kit.Want(t, "states after it was dropped again", r.states(), want)
+			})
+		})
+	}
+}
+
+// I2, I23: the document whose sidecar named the identity is rejected after all.
+// What got the next one in its place is still known when it is dropped again; what
+// was rejected itself may come again.
+func TestIdentify_I2_I23_ChosenByWhatIsRejectedLater(t *testing.T) {
+	t.Parallel()
+	base := derivedID("V", "V 0")
+	for name, row := range map[string]struct {
+		first bool // the document itself is closed before it is sent
+		want  states
+	}{
+		"Archived": {false, states{ledger.Archived: 1, ledger.Rejected: 1, ledger.Duplicate: 1}},
+		"Rejected": {true, states{ledger.Archived: 1, ledger.Rejected: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := run(t, &service{})
+				by := ledger.Operator{UID: 7, Reason: archive.Digest{1}}
+				r.choose("chosen", base, ledger.Held{By: by})
+				if row.first {
+					r.choose("V 0", base.Derivation(1), ledger.Held{By: by})
+				} else {
+					r.drop("V", 1)
+				}
+				r.pass(time.Hour)
+				for _, e := range r.entries() {
+					if e.State.IsOpen() {
+						r.apply(ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Closed{By: by}}})
+					}
+				}
+				r.drop("V", 1)
+				r.pass(time.Hour)
+				kit.Want(t, "states", r.states(), row.want)
 			})
 		})
 	}

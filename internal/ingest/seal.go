@@ -169,15 +169,18 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 			return c.sealFaultChanges(d, e, err)
 		}
 		if !known {
-			return c.sealUnlessSucceeded(d, e, p, derived)
+			return c.sealUnlessSucceeded(d, e, p, derived, nil)
 		}
 		// Only one entry of an identity proceeds at a time. The ledger compares
 		// once more when the seal is committed.
 		verdict := ledger.CompareIdentity(first, p.Sealed, e.Route, string(d.Vault))
-		if verdict == ledger.Proceed || verdict == ledger.Conflict && isSentAgainByDecision(e, first, p.Sealed) {
+		isOther := ledger.IsIDChosenByOther(first, p.Sealed, e.Route, string(d.Vault))
+		switch {
+		case verdict == ledger.Proceed && isOther: // the document may have got a later one while this one was in use
+			return c.sealUnlessSucceeded(d, e, p, derived, &first)
+		case verdict == ledger.Proceed, verdict == ledger.Conflict && isSentAgainByDecision(e, first, p.Sealed):
 			return c.sealEntry(d, e, p, &first)
-		}
-		if verdict != ledger.Conflict || n == archive.MaxDerivation || !ledger.IsIDChosenByOther(first, p.Sealed, e.Route, string(d.Vault)) {
+		case verdict != ledger.Conflict || n == archive.MaxDerivation || !isOther:
 			return c.endByVerdict(d, e, p, first, verdict)
 		}
 		c.cfg.Log.Warn("the sidecar of another document names the clientUUID that is derived from this one, which gets the next", "key", e.Key, "id", id, "other", first.Key)
@@ -264,8 +267,9 @@ func (c *Engine) endUsedUp(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 
 // sealUnlessSucceeded admits an identity that is free. A rebuilt ledger may
 // know the same invoice by a later one alone: by that it was archived. first is
-// the identity that the packager gave.
-func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first archive.ID) []ledger.Change {
+// the identity that the packager gave, and holder the rejected entry that has the
+// free one; it may be nil.
+func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first archive.ID, holder *ledger.Entry) []ledger.Change {
 	for id := range first.Later(p.Sealed.IDFromSidecar) {
 		later, known, err := c.holderOf(id, e.Key)
 		switch {
@@ -273,6 +277,8 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first arc
 			return c.sealFaultChanges(d, e, err)
 		case !known || ledger.IsIDChosenByOther(later, p.Sealed, e.Route, string(d.Vault)):
 			continue
+		case holder != nil && ledger.CompareIdentity(later, p.Sealed, e.Route, string(d.Vault)) == ledger.Proceed:
+			continue // nothing came of it
 		}
 		// As above: the folder is still claimed, and a crash before the outcome is committed packs it again.
 		if err := d.Packer.RemovePackage(e); err != nil {
@@ -288,7 +294,7 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first arc
 		}
 		return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
 	}
-	return c.sealEntry(d, e, p, nil)
+	return c.sealEntry(d, e, p, holder)
 }
 
 // endUnsealed ends an entry that was never sealed, with what is known of its
