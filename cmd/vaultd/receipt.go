@@ -137,6 +137,7 @@ func receiptPage(c present.Clock, e ledger.Entry, r proof.Receipt) []byte {
 	p.AddHeading("SENT")
 	line("ZIP", fmt.Sprintf("%s, SHA-256 %s", present.FormatBytes(r.ZIP.Size), r.ZIP.SHA256))
 	line("Request ids", present.DescribeRequests(r.Requests))
+	line("Files also of", present.DescribeFileOwners(r.FileOwners))
 	p.AddHeading(fmt.Sprintf("FILES (%d)", len(r.Files)))
 	for _, f := range r.Files {
 		fmt.Fprintf(p, "  %s\n    %s, SHA-256 %s\n", sanitize.Text(f.Path), present.FormatBytes(f.Size), f.SHA256)
@@ -179,6 +180,7 @@ func deliveryPage(c present.Clock, e ledger.Entry, n proof.Delivery) []byte {
 		line("Body", "SHA-256 "+n.Body)
 	}
 	line("Request ids", present.DescribeRequests(n.Requests))
+	line("Files also of", present.DescribeFileOwners(n.FileOwners))
 	if e.Contradicted {
 		line("LATER", present.WordsOf(e.Route).LaterWord)
 	}

@@ -160,6 +160,28 @@ func TestNetwork_FromTheDropToDelivered(t *testing.T) {
 	})
 }
 
+// I12: whose files are in a folder of somebody else is recorded, and in its note.
+func TestNetwork_I12_OwnersOfFiles(t *testing.T) {
+	if os.Geteuid() != 0 {
+		kit.Missing(t, "root, to give files to another user")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		n := openNetworkDrop(t, nil)
+		n.write("RE 4711/rechnung.pdf", "%PDF-1.7 %%EOF")
+		n.write("RE 4711/document.json", networkDocument)
+		kit.Must(t, os.Chown(filepath.Join(n.path, "RE 4711/document.json"), 47_111, -1))
+		n.run()
+		e, forEngine := n.take(), n.ForEngine()
+		p := kit.Value(forEngine.Packer.Pack(t.Context(), e))(t)
+		kit.Want(t, "owners of files", p.Document.FileOwners, []uint32{47_111})
+		e.State, e.Source, e.Package, e.UploadedAt = ledger.Delivered, ledger.Keeping, p.Sealed.Package, n.shared.Now().Wall
+		e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "10d90000-0000-5000-8000-00000000000a"}, Fate: ledger.Succeeded}}
+		n.place(forEngine.Mover, &e, p.Document)
+		record := kit.Value(os.ReadFile(filepath.Join(n.path, e.Dest, "_DELIVERED.json")))(t)
+		kit.Holds(t, "_DELIVERED.json", string(record), "\"fileOwners\": [\n    47111\n  ]")
+	})
+}
+
 // I25, I12: a rejection that comes before the delivered folder is in its place. The folder goes there all the same, and its notes say both.
 func TestMover_I25_RejectedBeforeItsFolderIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +241,7 @@ func TestNetwork_RefusedAndPutRight(t *testing.T) {
 		e := n.take()
 		_, err := n.ForEngine().Packer.Pack(t.Context(), e)
 		refused, is := errors.AsType[*ingest.RefusedError](err)
-		kit.Need(t, is && refused.AsRead.Number == "RE-4711" && refused.Cause.Code == "document.json-not-accepted",
+		kit.Need(t, is && refused.Known.AsRead.Number == "RE-4711" && refused.Cause.Code == "document.json-not-accepted",
 			"error = %+v, want document.json not accepted, with number RE-4711", err)
 		e.State, e.Source, e.Cause = ledger.Rejected, ledger.Returning, refused.Cause
 		note := n.place(n.ForEngine().Mover, &e, ledger.Document{})

@@ -34,7 +34,7 @@ func (p *NetworkPacker) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed
 		return ingest.Packed{}, err
 	}
 	s.Package.Path = p.shared.Spool.PackagePath(e.Route, e.Key)
-	doc := ledger.Document{Metadata: s.Document.Metadata(), Files: s.Files, ControlFiles: s.Others, Junk: s.Junk, Remarks: s.Endings.Remarks()}
+	doc := ledger.Document{Metadata: s.Document.Metadata(), Files: s.Files, ControlFiles: s.Others, Junk: s.Junk, Remarks: s.Endings.Remarks(), FileOwners: ledger.OtherOwners(s.Owners, e.Owner)}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
 		ID: s.ID, Content: s.Content, Metadata: s.Metadata, Package: s.Package, Seal: doc.Seal(s.Package),

@@ -67,7 +67,7 @@ func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error
 		return ingest.Packed{}, err
 	}
 	s.Package.Path = p.shared.Spool.PackagePath(e.Route, e.Key)
-	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk, Remarks: s.Endings.Remarks()}
+	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk, Remarks: s.Endings.Remarks(), FileOwners: ledger.OtherOwners(s.Owners, e.Owner)}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
 		ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
@@ -105,7 +105,9 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry, build func(cla
 	defer p.shared.Spool.EndPackage(e.Route, e.Key, queue)
 	err = build(claimedSource{root: dir.Root(), spool: p.shared.Spool.Dir()})
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
-		return &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead, Files: p.readRefused(ctx, dir.Root())}
+		files, owners := p.readRefused(ctx, dir.Root())
+		return &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()},
+			Known: ledger.Document{AsRead: refusal.AsRead, Files: files, FileOwners: ledger.OtherOwners(owners, e.Owner)}}
 	}
 	if errors.Is(err, packager.ErrChanged) {
 		return fmt.Errorf("%w: %w", ingest.ErrChanged, err)
@@ -139,17 +141,16 @@ func largestPackage(root *os.Root) int64 {
 }
 
 // readRefused returns the files of a refused folder, by which it is recognised when
-// it is dropped again; none where they cannot be read.
-func (p *Packer) readRefused(ctx context.Context, root *os.Root) []archive.File {
+// it is dropped again, and their owners; none where they cannot be read.
+func (p *Packer) readRefused(ctx context.Context, root *os.Root) (files []archive.File, owners []uint32) {
 	t, err := p.Settings.readTraces(ctx, root)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	files, err := t.Files(ctx)
-	if err != nil {
-		return nil
+	if files, err = t.Files(ctx); err != nil {
+		files = nil
 	}
-	return files
+	return files, t.Owners()
 }
 
 // describeUnreadable names what in a claimed folder may not be read, where that is why it failed.

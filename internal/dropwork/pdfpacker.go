@@ -27,7 +27,7 @@ func (p *PDFPacker) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, er
 		return ingest.Packed{}, err
 	}
 	s.Package.Path = p.shared.Spool.PackagePath(e.Route, e.Key)
-	doc := ledger.Document{Metadata: s.Request, Files: s.Files, Junk: s.Junk, Remarks: s.Endings.Remarks()}
+	doc := ledger.Document{Metadata: s.Request, Files: s.Files, Junk: s.Junk, Remarks: s.Endings.Remarks(), FileOwners: ledger.OtherOwners(s.Owners, e.Owner)}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{ID: s.ID, Content: s.Content, Metadata: s.Metadata, Package: s.Package, Seal: doc.Seal(s.Package), LooksCutOff: len(s.Endings.Short) > 0}}, nil
 }

@@ -132,9 +132,8 @@ var (
 
 // RefusedError says that the document itself, or what lies beside it, is at fault.
 type RefusedError struct {
-	Cause  ledger.Cause
-	AsRead archive.AsRead // what its sidecar says all the same; zero: nothing could be read
-	Files  []archive.File // what is in it but for its sidecar; nil: not known
+	Cause ledger.Cause
+	Known ledger.Document // what could be read all the same: AsRead, Files (nil: not known) and FileOwners
 }
 
 // Error implements error.

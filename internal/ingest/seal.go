@@ -118,7 +118,7 @@ func settleTime(settle time.Duration, attempts uint16) time.Duration {
 
 func (c *Engine) sealFaultChanges(d Drop, e ledger.Entry, err error) []ledger.Change {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		return c.endUnsealed(e, ledger.Refused{Cause: refused.Cause}, ledger.Document{AsRead: refused.AsRead, Files: refused.Files})
+		return c.endUnsealed(e, ledger.Refused{Cause: refused.Cause}, refused.Known)
 	}
 	if mounted, ok := errors.AsType[*MountedError](err); ok {
 		return []ledger.Change{c.newChange(e, ledger.SentToQuarantine{Cause: mounted.cause()})}
@@ -247,11 +247,11 @@ func (c *Engine) endByVerdict(d Drop, e ledger.Entry, p Packed, first ledger.Ent
 	}
 	switch verdict {
 	case ledger.Same:
-		return c.endUnsealed(e, ledger.FoundDuplicate{First: first.Key}, ledger.Document{AsRead: p.AsRead})
+		return c.endUnsealed(e, ledger.FoundDuplicate{First: first.Key}, ledger.Document{AsRead: p.AsRead, FileOwners: p.Document.FileOwners})
 	case ledger.WaitFor:
 		return c.waitForFirst(e, first)
 	}
-	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
+	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files, FileOwners: p.Document.FileOwners})
 }
 
 // endUsedUp refuses a packed folder whose identity and all its generations
@@ -262,7 +262,7 @@ func (c *Engine) endUsedUp(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 		return c.sealFaultChanges(d, e, err)
 	}
 	cause := ledger.Cause{Code: "identities-used-up", Text: fmt.Sprintf("The same was sent %d times before, and there is no further number for it. Ask IT.", archive.MaxGeneration+1)}
-	return c.endUnsealed(e, ledger.Refused{Cause: cause}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
+	return c.endUnsealed(e, ledger.Refused{Cause: cause}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files, FileOwners: p.Document.FileOwners})
 }
 
 // sealUnlessSucceeded admits an identity that is free. A rebuilt ledger may
@@ -286,13 +286,13 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first arc
 		}
 		switch {
 		case p.Sealed.IDFromSidecar: // the sidecar's word alone does not make it the same invoice
-			return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
+			return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files, FileOwners: p.Document.FileOwners})
 		case later.State == ledger.Archived || later.State == ledger.Delivered:
-			return c.endUnsealed(e, ledger.FoundDuplicate{First: later.Key}, ledger.Document{AsRead: p.AsRead})
+			return c.endUnsealed(e, ledger.FoundDuplicate{First: later.Key}, ledger.Document{AsRead: p.AsRead, FileOwners: p.Document.FileOwners})
 		case !later.State.IsFinal():
 			return c.waitForFirst(e, later)
 		}
-		return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
+		return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files, FileOwners: p.Document.FileOwners})
 	}
 	return c.sealEntry(d, e, p, holder)
 }
@@ -302,7 +302,7 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first arc
 // judged again.
 func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, known ledger.Document) []ledger.Change {
 	change := c.newChange(e, end)
-	if (!known.AsRead.IsZero() || len(known.Files) > 0) && !e.WasSealed() {
+	if (!known.AsRead.IsZero() || len(known.Files)+len(known.FileOwners) > 0) && !e.WasSealed() {
 		change.Document = &known
 	}
 	return []ledger.Change{change}

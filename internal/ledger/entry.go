@@ -156,7 +156,7 @@ type RegistrationsPruned struct{ Unsent, Lapsed uint32 }
 func (f RegistrationsPruned) Total() uint64 { return uint64(f.Unsent) + uint64(f.Lapsed) }
 
 // Document is the erasable part of an entry, written once: when it is sealed, or when it ends before that. Then it has
-// nothing but AsRead and Files.
+// nothing but AsRead, Files and FileOwners.
 type Document struct {
 	Salt         [16]byte       // joins the package's digest in journal lines
 	Metadata     []byte         // canonical, as frozen
@@ -164,7 +164,21 @@ type Document struct {
 	ControlFiles []archive.File // sidecar, manifest, marker: ours to remove with the folder
 	Junk         []string       // ignored, listed at the claim
 	Remarks      []string       // what is unusual about its files, for people
+	FileOwners   []uint32       // see OtherOwners
 	AsRead       archive.AsRead // the sidecar of a folder that was never sealed; nothing but what resolves a rejection is decided by it
+}
+
+// MaxFileOwners is how many owners of files a document names at most.
+const MaxFileOwners = 8
+
+// OtherOwners returns which of all owners of a folder's files, in their order,
+// are not the owner of the folder; of many the first MaxFileOwners.
+func OtherOwners(all []uint32, folder uint32) []uint32 {
+	others := slices.DeleteFunc(slices.Clone(all), func(uid uint32) bool { return uid == folder })
+	if len(others) == 0 {
+		return nil
+	}
+	return others[:min(len(others), MaxFileOwners)]
 }
 
 // CutOffState says whether a file of an entry looked cut off.
@@ -183,7 +197,7 @@ func (d Document) Seal(p archive.Package) archive.Digest {
 }
 
 // IsOnlyAsRead reports whether the document is that of a folder that was never
-// sealed: it has AsRead and Files at most.
+// sealed: it has AsRead, Files and FileOwners at most.
 func (d Document) IsOnlyAsRead() bool {
 	return d.Salt == [16]byte{} && len(d.Metadata) == 0 && len(d.ControlFiles) == 0 && len(d.Junk) == 0
 }

@@ -37,6 +37,7 @@ const (
 type fileState struct {
 	dev, ino, nlink uint64
 	mode            fs.FileMode
+	uid             uint32
 	size            int64
 	mtime, ctime    syscall.Timespec
 }
@@ -44,7 +45,7 @@ type fileState struct {
 func fileStateOf(info fs.FileInfo) fileState {
 	s := fileState{mode: info.Mode(), size: info.Size()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.dev, s.ino, s.nlink = uint64(st.Dev), st.Ino, uint64(st.Nlink)
+		s.dev, s.ino, s.nlink, s.uid = uint64(st.Dev), st.Ino, uint64(st.Nlink), st.Uid
 		s.mtime, s.ctime = st.Mtim, st.Ctim
 	}
 	return s
@@ -342,6 +343,16 @@ func (l *listing) leaveOut(isListed func(path string) bool) {
 	l.companions = nil
 	l.sortFiles()
 	slices.Sort(l.junk)
+}
+
+// owners returns the uids of whom the files belong to that are not junk, each
+// once.
+func (l *listing) owners() (all []uint32) {
+	for _, f := range l.allFiles() {
+		all = append(all, f.state.uid)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // largestFile returns the largest file and the sum of all sizes.

@@ -48,6 +48,7 @@ type SealedNetwork struct {
 	Others   []archive.File   // the document first, then manifest and marker
 	Junk     []string         // files that were ignored and go with the folder; paths as on disk
 	Endings  Endings          // files that do not end as usual
+	Owners   []uint32         // uids of whom its files belong to, each once
 	AsRead   archive.AsRead   // what the document says, for people
 	Package  archive.Package  // a ZIP of the document and then Files; zero from ValidateNetwork. Its path is the name in the spool
 }
@@ -292,6 +293,6 @@ func (n *networkFolder) describe(packed []archive.File) SealedNetwork {
 	content := archive.NetworkContent(files, document.SHA256)
 	return SealedNetwork{
 		ID: archive.DeriveNetworkID(content, document.SHA256), Content: content, Metadata: document.SHA256, Document: n.document,
-		Files: files, Others: append([]archive.File{document}, n.auxiliary...), Junk: n.junk, Endings: n.endings, AsRead: n.form.asRead,
+		Files: files, Others: append([]archive.File{document}, n.auxiliary...), Junk: n.junk, Endings: n.endings, Owners: n.owners(), AsRead: n.form.asRead,
 	}
 }

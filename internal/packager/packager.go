@@ -23,6 +23,7 @@ type SealedFolder struct {
 	Junk        []string        // files that were ignored and go with the folder; paths as on disk
 	Others      []archive.File  // sidecar, manifest and marker, when they are not in the ZIP
 	Endings     Endings         // files that do not end as usual
+	Owners      []uint32        // uids of whom its files belong to, each once
 	Content     archive.Digest  // ContentDigest(Files)
 	Package     archive.Package // zero from ValidateFolder; its path is the name in the spool
 }
@@ -144,7 +145,7 @@ func (d *droppedFolder) packFiles(ctx context.Context, b *workspace, to io.Write
 // describe returns what follows from the sidecar, the rules and the files that were packed.
 func (d *droppedFolder) describe(files []archive.File) SealedFolder {
 	s := SealedFolder{ID: d.form.id, HasChosenID: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
-		AsRead: d.form.asRead, Files: files, Junk: d.junk, Others: d.auxiliary, Endings: d.endings, Content: archive.ContentDigest(files)}
+		AsRead: d.form.asRead, Files: files, Junk: d.junk, Others: d.auxiliary, Endings: d.endings, Owners: d.owners(), Content: archive.ContentDigest(files)}
 	if !s.HasChosenID {
 		s.ID = archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))
 	}

@@ -38,6 +38,7 @@ type SealedPDF struct {
 	Junk     []string        // files that were ignored and go with the folder; paths as on disk
 	Content  archive.Digest  // of the PDF
 	Endings  Endings         // the PDF, where it does not end as usual
+	Owners   []uint32        // uid of whom it belongs to
 	Package  archive.Package // its path is the name in the spool
 }
 
@@ -144,7 +145,7 @@ func (p *pdfFolder) describe(rules PDFRules, copied *pdfCopy) SealedPDF {
 	return SealedPDF{
 		ID:      archive.DerivePDFID(rules.Receiving, copied.sha256),
 		Request: archive.PDFRequest{Receiving: rules.Receiving, Notify: rules.Notify}.Encode(), Metadata: archive.ReceivingDigest(rules.Receiving),
-		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256, Endings: p.endings,
+		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256, Endings: p.endings, Owners: p.owners(),
 	}
 }
 

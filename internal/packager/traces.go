@@ -69,6 +69,9 @@ func (t Traces) HasFileOf(size int64) bool {
 	return t.isWhole && slices.ContainsFunc(t.listing.files, func(f foundFile) bool { return f.state.size == size })
 }
 
+// Owners returns the uids of whom the files that are listed belong to, each once.
+func (t Traces) Owners() []uint32 { return t.listing.owners() }
+
 // Files returns all files with their digests; none where not all of them are known,
 // or where they are too large to be compared. A file that changes meanwhile is an
 // error that wraps [ErrChanged].

@@ -40,6 +40,9 @@ func (s Situation) Explain(d Dossier) Explanation {
 	for _, one := range d.Details.Remarks {
 		w.Notes = append(w.Notes, one.Text)
 	}
+	if others := DescribeFileOwners(d.Document.FileOwners); others != "" {
+		w.Notes = append(w.Notes, fmt.Sprintf("a folder of %s, with files of %s", UserName(e.Owner), others))
+	}
 	if age := s.Now.Sub(e.SeenAt); e.State.IsOpen() && s.AlertAfter > 0 && age > s.AlertAfter {
 		w.Notes = append(w.Notes, fmt.Sprintf(WordsOf(e.Route).options.longWithoutWord, FormatAge(age), FormatAge(s.AlertAfter)))
 	}

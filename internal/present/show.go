@@ -31,6 +31,7 @@ func (d Dossier) Text(c Clock) []byte {
 	p.AddLine("Folder", "%s", d.describePlace(c))
 	p.addOptional("Looked at", d.describeLook(c))
 	p.AddLine("Folder of", "%s", UserName(e.Owner))
+	p.addOptional("Files also of", DescribeFileOwners(d.Document.FileOwners))
 	goesTo := routeName(e)
 	if e.Route.HasVaults() {
 		goesTo = string(e.Vault)
@@ -246,6 +247,18 @@ func (d Dossier) addHistory(p *Page, c Clock) {
 	}
 }
 
+// DescribeFileOwners names the owners of files that are not the folder's owner.
+func DescribeFileOwners(uids []uint32) string {
+	var names []string
+	for _, uid := range uids {
+		names = append(names, UserName(uid))
+	}
+	if len(names) == ledger.MaxFileOwners {
+		names = append(names, "perhaps others")
+	}
+	return strings.Join(names, ", ")
+}
+
 // IsOwnerOnly reports whether the user in a line owns the folder, and did not act:
 // who dropped it or changed its files is not known.
 func IsOwnerOnly(l ledger.Line) bool {
@@ -260,6 +273,7 @@ type ShowJSON struct {
 	Flags         []string         `json:"flags"`
 	Dest          *string          `json:"dest"`
 	Owner         uint32           `json:"owner"`
+	FileOwners    []uint32         `json:"fileOwners"` // of its files, but for the folder's owner; at most ledger.MaxFileOwners
 	First         *string          `json:"duplicateOf"`
 	SameContent   *string          `json:"sameContent"`
 	SameNumber    *string          `json:"sameNumber"`
@@ -311,7 +325,7 @@ type File struct {
 func (d Dossier) JSON(c Clock) ShowJSON {
 	e := d.Entry
 	s := ShowJSON{
-		ListRow: NewListRow(c, e, d.Details), Meaning: explainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner,
+		ListRow: NewListRow(c, e, d.Details), Meaning: explainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner, FileOwners: append([]uint32{}, d.Document.FileOwners...),
 		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes), SentCopy: d.SentCopy, ReceivedAs: TextOrNil(string(d.ReceivedAs)),
 		Check: TextOrNil(DescribeValidation(e)), CheckFile: TextOrNil(string(e.ValidationFile)),
 		Registrations: []Registration{}, Requests: append([]ledger.Request{}, e.Requests()...), Files: []File{}, Reasons: d.decisions(),

@@ -50,6 +50,8 @@ type Delivery struct {
 	Rejected string `json:"rejectedAt,omitempty"`
 
 	Requests []ledger.Request `json:"requests,omitempty"` // the calls that delivered it, by which the service's support finds them
+
+	FileOwners []uint32 `json:"fileOwners,omitempty"` // uids, as [ledger.Document] has them
 }
 
 // Receiver is whom it was delivered to.
@@ -72,7 +74,7 @@ func NewDelivery(environment string, e ledger.Entry, d ledger.Document, head *le
 		Format: deliveryFormat, Environment: environment, Key: e.Key.String(), Route: e.Route, ID: e.ID.String(), BumID: e.Current().Ticket.Remote,
 		Receiving: to.Address, Files: []ReceiptFile{}, Sent: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
 		Seen: formatUTC(e.SeenAt), Registered: formatUTC(e.RegisteredAt), Delivered: formatUTC(e.UploadedAt), Double: e.PossibleDouble,
-		RecipientName: to.Name, RecipientIDs: to.IDs, Means: e.Means, Requests: e.Requests(),
+		RecipientName: to.Name, RecipientIDs: to.IDs, Means: e.Means, Requests: e.Requests(), FileOwners: d.FileOwners,
 	}
 	// Without the digest of its body it is not known which files the document names: the lost part of a ledger may have sent it.
 	if !e.Body.IsZero() {

@@ -43,6 +43,8 @@ type Receipt struct {
 	Differs []ReceiptDifference `json:"differs,omitempty"`
 
 	Requests []ledger.Request `json:"requests,omitempty"` // the calls that archived it, by which the archive's support finds them
+
+	FileOwners []uint32 `json:"fileOwners,omitempty"` // uids, as [ledger.Document] has them
 }
 
 // ReceiptDifference is one file in the folder that is not what was archived.
@@ -87,7 +89,7 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 		Key: e.Key.String(), ClientUUID: succeededID(e).String(), BumID: e.ArchivedRemote, Vault: e.Vault, DocumentID: meta.Number,
 		Files: []ReceiptFile{}, ZIP: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
 		Seen: formatUTC(e.SeenAt), Registered: formatUTC(e.RegisteredAt), Uploaded: formatUTC(e.UploadedAt), Archived: formatUTC(e.ArchivedAt),
-		Record: recordText(e.SuccessRecord), Double: e.PossibleDouble, Requests: e.Requests(),
+		Record: recordText(e.SuccessRecord), Double: e.PossibleDouble, Requests: e.Requests(), FileOwners: d.FileOwners,
 	}
 	for _, f := range d.Files {
 		r.Files = append(r.Files, ReceiptFile{f.Path, f.Size, f.SHA256.String()})

@@ -193,6 +193,8 @@ func (d Drop) readDeliveryIn(ctx context.Context, dir *durable.Dir, environment 
 	if unsigned != "" {
 		ev.State, ev.Remote, ev.UploadedAt, ev.RegisteredAt, ev.PossibleDouble = ledger.Quarantined, "", time.Time{}, time.Time{}, false
 		ev.Cause = ledger.DeliveryUnknown(ev.Route, "that it was delivered says the note in its folder alone, which "+unsigned)
+	} else { // anybody could have named users in an unsigned one
+		doc.FileOwners = note.FileOwners
 	}
 	// The note alone is not believed: the files must give the digests that it lists.
 	if d.Route == ledger.Network {
@@ -213,8 +215,8 @@ func parseDelivery(note proof.Delivery) (key archive.Key, ev ledger.Recovered, d
 	ev.Package.Size = note.Sent.Size
 	ev.Package.SHA256, errs[3] = archive.ParseDigest(note.Sent.SHA256)
 	ev.UploadedAt, errs[4] = time.Parse(time.RFC3339Nano, note.Delivered)
-	if err = errors.Join(errs[:]...); err == nil && note.Sent.Size <= 0 {
-		err = errors.New("something is missing")
+	if err = errors.Join(errs[:]...); err == nil && (note.Sent.Size <= 0 || len(note.FileOwners) > ledger.MaxFileOwners) {
+		err = errors.New("something is missing, or too much")
 	}
 	if err != nil {
 		return key, ev, doc, err

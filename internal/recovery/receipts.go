@@ -83,6 +83,9 @@ func readReceipt(dir *durable.Dir, environment string, keys []string) (ev eviden
 	if ev.unsigned, err = explainUnsigned(text, keys, ev.receipt.Encode()); err != nil {
 		return ev, newBadReceipt("its receipt %v", err)
 	}
+	if ev.unsigned == "" { // anybody could have named users in another one
+		ev.doc.FileOwners = ev.receipt.FileOwners
+	}
 	return ev, nil
 }
 
@@ -203,7 +206,7 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	switch {
 	case r.Environment != environment:
 		return ev, newBadReceipt("its receipt is of the %s environment", r.Environment)
-	case errors.Join(errs[:]...) != nil || len(r.Files) == 0 || r.ZIP.Size <= 0 || r.Record == "":
+	case errors.Join(errs[:]...) != nil || len(r.Files) == 0 || len(r.FileOwners) > ledger.MaxFileOwners || r.ZIP.Size <= 0 || r.Record == "":
 		return ev, newBadReceipt("its receipt lacks something, or is not as vaultd wrote it")
 	}
 	if what := contradictRecord(r, ev.at.archived); what != "" {

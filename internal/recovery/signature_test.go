@@ -122,6 +122,35 @@ func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T)
 	}
 }
 
+// I12: the users that a receipt names count where this ledger signed it. Others
+// could have named anybody.
+func TestRebuild_I12_OwnersOfFilesCountWhereTheReceiptIsSigned(t *testing.T) {
+	named := []uint32{0, 1002}
+	for name, row := range map[string]struct {
+		named []uint32
+		isCut bool // the signature is
+		known bool // there is an entry
+		want  []uint32
+	}{
+		"Signed":   {named, false, true, named},
+		"Unsigned": {named, true, true, nil},
+		"TooMany":  {make([]uint32, ledger.MaxFileOwners+1), false, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShed(t)
+			key := s.archived("Huber 7", func(_ string, r *proof.Receipt) { r.FileOwners = row.named })
+			if row.isCut {
+				s.rewriteReceipt("Huber 7", cutSignature)
+			}
+			_, entries := s.rebuild()
+			kit.Want(t, "entries", len(entries) == 1, row.known)
+			doc, _, err := s.book.Document(key)
+			kit.Must(t, err)
+			kit.Want(t, "owners of files", doc.FileOwners, row.want)
+		})
+	}
+}
+
 // I12, I3: an entry that rests on a receipt alone becomes archived only by the
 // archive's status of its own clientUUID; a bumId of another document and a
 // retention that is over leave it as it is. Then it needs attention.

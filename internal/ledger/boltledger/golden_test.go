@@ -28,7 +28,7 @@ func goldenTime(n int) time.Time { return time.Date(2026, 11, 20, 9, 0, n, 12345
 func goldenDocument() ledger.Document {
 	return ledger.Document{
 		Salt: [16]byte{1, 2, 3}, Metadata: []byte(`{"documentId":"4711"}`), Files: []archive.File{{Path: "a/rechnung.pdf", Size: 12345, SHA256: sum("a"), Type: archive.ImageFile}, {Path: "b.xml"}},
-		ControlFiles: []archive.File{{Path: "metadata.json", Size: 99, SHA256: sum("m"), Type: archive.DataFile}}, Junk: []string{"Thumbs.db", ""}, Remarks: []string{"b.xml looks cut off"},
+		ControlFiles: []archive.File{{Path: "metadata.json", Size: 99, SHA256: sum("m"), Type: archive.DataFile}}, Junk: []string{"Thumbs.db", ""}, Remarks: []string{"b.xml looks cut off"}, FileOwners: []uint32{1002, 1003},
 	}
 }
 

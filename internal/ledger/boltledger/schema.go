@@ -160,6 +160,10 @@ var fileForm = &message[archive.File]{"File", []field[archive.File]{
 	textField(4, "type", func(f *archive.File) *archive.FileType { return &f.Type }),
 }}
 
+var ownerForm = &message[uint32]{"Owner", []field[uint32]{
+	numberField(1, "uid", func(uid *uint32) *uint32 { return uid }),
+}}
+
 var asReadForm = &message[archive.AsRead]{"AsRead", []field[archive.AsRead]{
 	textField(1, "document_type", func(a *archive.AsRead) *string { return &a.Type }),
 	textField(2, "document_id", func(a *archive.AsRead) *string { return &a.Number }),
@@ -180,11 +184,12 @@ var documentForm = &message[ledger.Document]{"Document", []field[ledger.Document
 	itemsField(5, "junk", "string", func(d *ledger.Document) *[]string { return &d.Junk }),
 	partField(6, "as_read", asReadForm, func(d *ledger.Document) *archive.AsRead { return &d.AsRead }),
 	itemsField(7, "remarks", "string", func(d *ledger.Document) *[]string { return &d.Remarks }),
+	listField(8, "file_owners", ownerForm, func(d *ledger.Document) *[]uint32 { return &d.FileOwners }),
 }}
 
 // documentTextsForm reads the same records and steps over the lists. Nothing is written with it.
 var documentTextsForm = &message[ledger.Document]{documentForm.name, []field[ledger.Document]{
-	documentForm.fields[0], documentForm.fields[1], steppedOver(documentForm.fields[2]), steppedOver(documentForm.fields[3]), steppedOver(documentForm.fields[4]), documentForm.fields[5], documentForm.fields[6],
+	documentForm.fields[0], documentForm.fields[1], steppedOver(documentForm.fields[2]), steppedOver(documentForm.fields[3]), steppedOver(documentForm.fields[4]), documentForm.fields[5], documentForm.fields[6], documentForm.fields[7],
 }}
 
 var noteForm = &message[ledger.Note]{"Note", []field[ledger.Note]{
