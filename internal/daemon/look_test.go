@@ -181,6 +181,35 @@ func TestLook_I12_PutBack(t *testing.T) {
 	}
 }
 
+// I12: a change of an invoice is news also next to added files that a person has
+// closed, however many they are.
+func TestLook_I12_HiddenAmongAddedFiles(t *testing.T) {
+	t.Parallel()
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.drop("Huber 88", "88", "one", false)
+		h.pass()
+		at := filepath.Join(h.path, h.byFolder()["Huber 88"].Dest)
+		for _, name := range []string{"0a", "0b", "0c", "0d", "0e", "0f", "0g"} {
+			h.must(write(name+".txt", "x")(at))
+		}
+		look := func(wantNew int, what ...string) {
+			kit.Want(h.t, "newly found", h.d.selfChecker().Check(h.t.Context()).Kept, wantNew)
+			e := h.byFolder()["Huber 88"]
+			kit.Holds(h.t, "cause", e.Cause.Text, what...)
+			if wantNew > 0 {
+				_, err := h.d.Actions().Act(h.t.Context(), e, operator.Person{UID: 7, Reason: "x"}, present.Close.Event)
+				h.must(err)
+			}
+		}
+		look(1, `"0a.txt" was not archived`, "and 2 more")
+		look(0)
+		h.must(errors.Join(os.Remove(filepath.Join(at, "0g.txt")), write("0h.txt", "x")(at)))
+		look(1, "and 2 more")
+		h.must(errors.Join(os.Remove(filepath.Join(at, "0h.txt")), sameTime("rechnung.pdf", "eno")(at)))
+		look(1, `"rechnung.pdf" has another content`, "and 2 more")
+	})
+}
+
 // I12: nothing is called missing in a drop folder that is away, and no look of it
 // counts.
 func TestLook_I12_NothingIsLostInADropThatIsAway(t *testing.T) {

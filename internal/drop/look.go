@@ -1,6 +1,7 @@
 package drop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
@@ -59,7 +62,16 @@ func LookAtKept(ctx context.Context, dir *durable.Dir, rel string, d Disposal, l
 			in.differences = append(in.differences, Difference{name, "is missing"})
 		}
 	}
-	slices.SortFunc(in.differences, func(a, b Difference) int { return strings.Compare(a.Path, b.Path) })
+	// What was added comes last: a text that names a few must name the others.
+	isAdded := func(d Difference) int {
+		if _, archived := in.files[norm.NFC.String(d.Path)]; archived {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(in.differences, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(isAdded(a), isAdded(b)), strings.Compare(a.Path, b.Path))
+	})
 	return in.differences, nil
 }
 

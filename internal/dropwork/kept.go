@@ -85,7 +85,7 @@ func (d *Drop) LookAtKept(ctx context.Context, e ledger.Entry, doc ledger.Docume
 			return err
 		}
 		notes, err := d.compareNotes(dir, e, doc)
-		differs = append(differs, notes...)
+		differs = append(notes, differs...)
 		return err
 	})
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
@@ -154,7 +155,8 @@ func differencesCause(r ledger.Route, differs []drop.Difference) ledger.Cause {
 	text := present.WordsOf(r).Notes.Differs
 	for i, d := range differs {
 		if i == namedDifferences {
-			text += fmt.Sprintf(" and %d more;", len(differs)-i)
+			// The digest makes the text another one if those change that it does not name.
+			text += fmt.Sprintf(" and %d more (list %.8s);", len(differs)-i, archive.Sum(fmt.Append(nil, differs)))
 			break
 		}
 		text += fmt.Sprintf(" %q %s;", d.Path, d.What)

@@ -88,7 +88,7 @@ func TestDifferencesCause_NamesAFew(t *testing.T) {
 		many = append(many, drop.Difference{Path: fmt.Sprint(i, ".pdf"), What: "was not archived"})
 	}
 	text := differencesCause(ledger.Vault, many).Text
-	kit.Holds(t, "cause", text, `"4.pdf" was not archived; and 2 more;`)
+	kit.Holds(t, "cause", text, `"4.pdf" was not archived; and 2 more (list `)
 	kit.Lacks(t, "cause", text, "5.pdf")
 }
 
