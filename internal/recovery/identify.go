@@ -29,7 +29,7 @@ func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.P
 		return nil, nil, nil // the folder was taken away, or something is mounted on it
 	}
 	defer dir.Close() // read-only
-	sealed, found, err := d.asSentOnce().identifyContent(ctx, dir)
+	sealed, found, err := d.asSentOnce().identifyContent(ctx, dir, l.Owner)
 	if _, unreadable := explainUnreadable(err); unreadable {
 		return nil, nil, nil // nobody can send it as it lies there; put right, it is another document
 	}
@@ -71,7 +71,7 @@ func (p *comparison) identifyUnpacked(ctx context.Context, e ledger.Entry) (*ide
 			return nil, err
 		}
 		defer dir.Close() // read-only
-		sealed, doc, err := d.identifyTaken(ctx, dir, e.Key, p.Environment)
+		sealed, doc, err := d.identifyTaken(ctx, dir, e, p.Environment)
 		_, isRefused := errors.AsType[*packager.Refusal](err)
 		switch {
 		case ctx.Err() != nil:
@@ -202,25 +202,27 @@ func (d Drop) asSentOnce() Drop {
 // identifyTaken is identifyContent for the folder of an entry. If its delivery
 // note lies in it, because vaultd died before it moved the folder, that tells
 // what was delivered.
-func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, key archive.Key, environment string) (ledger.Sealed, ledger.Document, error) {
+func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, e ledger.Entry, environment string) (ledger.Sealed, ledger.Document, error) {
 	noted, note, doc, err := d.readDeliveryIn(ctx, dir, environment, nil)
 	switch {
-	case err == nil && noted == key && note.Generation == 0:
+	case err == nil && noted == e.Key && note.Generation == 0:
 		return sealedAs(note), doc, nil
 	case err != nil && !isBadReceipt(err):
 		return ledger.Sealed{}, doc, err
 	}
-	return d.identifyContent(ctx, dir)
+	return d.identifyContent(ctx, dir, e.Owner)
 }
 
-// identifyContent returns the identity of what lies in a folder of a drop whose service cannot be asked, and its document. Its errors are those of the
-// packager.
-func (d Drop) identifyContent(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
+// identifyContent returns the identity of what lies in a folder of that owner, in
+// a drop whose service cannot be asked, and its document. Its errors are those of
+// the packager.
+func (d Drop) identifyContent(ctx context.Context, dir *durable.Dir, owner uint32) (s ledger.Sealed, doc ledger.Document, err error) {
 	if d.Route == ledger.Network {
 		s, doc, err = d.identifyDocument(ctx, dir)
 	} else {
 		s, doc, err = d.identifyPDF(ctx, dir)
 	}
+	doc.FileOwners = ledger.OtherOwners(doc.FileOwners, owner)
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	s.Seal = doc.Seal(s.Package)
 	return s, doc, err
@@ -230,7 +232,7 @@ func (d Drop) identifyContent(ctx context.Context, dir *durable.Dir) (s ledger.S
 func (d Drop) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	is, err := packager.ValidatePDFFolder(ctx, dir.Root(), d.PDF)
 	s.ID, s.Content, s.Metadata, s.Package = is.ID, is.Content, is.Metadata, is.Package
-	doc.Metadata, doc.Files, doc.Junk = is.Request, is.Files, is.Junk
+	doc.Metadata, doc.Files, doc.Junk, doc.FileOwners = is.Request, is.Files, is.Junk, is.Owners
 	return s, doc, err
 }
 
@@ -249,7 +251,7 @@ func (d Drop) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.
 	if err != nil {
 		return s, doc, err
 	}
-	doc = ledger.Document{Metadata: n.Document.Metadata(), Files: n.Files, ControlFiles: n.Others, Junk: n.Junk}
+	doc = ledger.Document{Metadata: n.Document.Metadata(), Files: n.Files, ControlFiles: n.Others, Junk: n.Junk, FileOwners: n.Owners}
 	s.ID, s.Content, s.Metadata, s.Number = n.ID, n.Content, n.Metadata, n.Document.NetworkNumberDigest()
 	s.Package = archive.Package{Size: n.Others[0].Size, SHA256: n.Metadata}
 	return s, doc, nil

@@ -153,6 +153,20 @@ func TestReconcile_I2_APDFThatWasNeverPackedIsIdentified(t *testing.T) {
 	}
 }
 
+// I12: what is identified late has the owners of its files as what was packed.
+func TestReconcile_I12_OwnersOfFilesThatWereNeverPacked(t *testing.T) {
+	if os.Geteuid() != 0 {
+		kit.Missing(t, "root, to give a file to another user")
+	}
+	s, now := newScans(t), time.Now()
+	e := s.taken("scan.pdf", "%PDF-1.7 the same bytes\n%%EOF\n", ledger.ReconcileRequired{}) // a folder of uid 0
+	kit.Must(t, os.Chown(filepath.Join(s.claim(e), "scan.pdf"), 47_111, -1))
+	s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+	doc, _, err := s.book.Document(e.Key)
+	kit.Must(t, err)
+	kit.Want(t, "owners of files", doc.FileOwners, []uint32{47_111})
+}
+
 // I2, I25: while the file cannot be looked at, its entry stays in doubt, and nobody can drop it again meanwhile. It is identified as soon as
 // that is possible. A drop that is not configured any more keeps nobody from going on.
 func TestReconcile_I2_APDFThatCannotBeRead(t *testing.T) {
