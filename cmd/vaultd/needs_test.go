@@ -106,6 +106,31 @@ func (w *needWorld) keepForeign() {
 	kit.Must(w.t, errors.Join(err, w.ledger.KeepForeignNotices(w.t.Context(), needNoon, []archive.Notification{n})))
 }
 
+// compare journals a comparison with the archive's index.
+func (w *needWorld) compare(outcome string) {
+	w.ledger.Mark(ledger.Mark{Name: ledger.MarkCompared, Vault: "V-1", By: ledger.Operator{UID: 1001}, At: needNoon, Cause: ledger.ComparedCause(outcome, "5 of 5 documents", 1)}, "")
+}
+
+// I15, I26: what a comparison with the archive's index found stays a need until one agrees. One that concludes nothing ends nothing.
+func TestNeeds_I15_I26_IndexDiffersUntilItAgrees(t *testing.T) {
+	w := newNeedWorld(t)
+	for _, step := range []struct {
+		outcome string
+		needs   int
+	}{{ledger.CompareIncomplete, 0}, {ledger.CompareDiffers, 1}, {ledger.CompareIncomplete, 1}, {ledger.CompareMissing, 1}, {ledger.CompareSame, 0}, {ledger.CompareDiffers, 1}} {
+		w.compare(step.outcome)
+		seen := w.look()
+		kit.Want(t, "needs of status after "+step.outcome, len(seen["status"]), step.needs)
+		kit.Want(t, "needs of the audit after "+step.outcome, len(seen["audit"]), step.needs)
+		found, err := w.ledger.Verify(t.Context())
+		kit.Must(t, err)
+		kit.Want(t, "problems of the ledger", len(found), 0)
+	}
+	s, err := w.v.collectStatus()
+	kit.Must(t, err)
+	kit.Want(t, "the name", strings.Join(s.Needs[0].Names, "; "), "vault V-1, compared 13:32: 5 of 5 documents, differences 1")
+}
+
 // I26, I29: word of an unknown document that calls a person names what to do, and ends with an act that is journaled.
 func TestNotices_I26_I29_ClosedByAPerson(t *testing.T) {
 	w := newNeedWorld(t)
@@ -208,6 +233,7 @@ var needCases = []struct {
 	{"contradicted", func(w *needWorld) {
 		w.end(ledger.Vault).Apply(needNoon, fill.Seen("bum-Huber 88", archive.Failed, needNoon))
 	}},
+	{"index-differs", func(w *needWorld) { w.compare(ledger.CompareMissing) }},
 	{"rejected-late", func(w *needWorld) { w.end(ledger.Network); w.hear("TechnicalReject", "Undelivered") }},
 	{"download-differs", func(w *needWorld) { w.end(ledger.Vault).Apply(needNoon, ledger.ContentDiffered{}) }},
 	{"rejected-by-recipient", func(w *needWorld) { w.end(ledger.Network); w.hear("BusinessReject", "DocumentRejected") }},

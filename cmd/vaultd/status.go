@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -136,8 +137,22 @@ func (v view) collectFacts(t *entryCounts, more ...func(*boltledger.Ledger) erro
 	if s.Asked, err = v.findAskingNotices(); noteDamage(&s, err) != nil {
 		return s, err
 	}
+	if s.IndexNeeds, err = v.findDifferingIndexes(); noteDamage(&s, err) != nil {
+		return s, err
+	}
 	s.Billing, err = v.billsOfThisYear()
 	return s, noteDamage(&s, err)
+}
+
+// findDifferingIndexes names the vaults whose index at the archive differed at the last comparison that concluded something.
+func (v view) findDifferingIndexes() (names []string, err error) {
+	lines, err := v.ledger.DifferingIndexes()
+	for _, l := range lines {
+		_, words, _ := ledger.ParseComparedCause(l.Cause)
+		at, _ := time.Parse(time.RFC3339, l.At) // the journal's own form
+		names = append(names, fmt.Sprintf("vault %s, compared %s: %s", l.Vault, v.Brief(at), words))
+	}
+	return names, err
 }
 
 // collectStatus gathers everything that "status" shows.

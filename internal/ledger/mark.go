@@ -73,6 +73,9 @@ func CompareOutcomes() []string {
 	return []string{CompareMissing, CompareDiffers, CompareIncomplete, CompareSame}
 }
 
+// IsDifference reports whether an outcome of a comparison calls a person.
+func IsDifference(outcome string) bool { return outcome == CompareMissing || outcome == CompareDiffers }
+
 // ComparedCause is the cause of a MarkCompared: its outcome, and in words how much was read and how much differs.
 func ComparedCause(outcome, read string, differences int) string {
 	return fmt.Sprintf("%s: %s, differences %d", outcome, read, differences)

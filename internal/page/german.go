@@ -312,6 +312,7 @@ var german = map[string]string{
 	"Sent, and not archived yet":                                                                        "Gesendet und noch nicht archiviert",
 	"Open each one to see what is in the way of its copy for the archive. It is tried again by itself.": "Öffnen Sie jedes: Dort steht, was seiner Kopie für das Archiv im Weg ist. Es wird von selbst wieder versucht.",
 	"Check the number with the recipient. The directory is asked again by itself. If the number is wrong, IT gives the folder back (vaultd close).": "Prüfen Sie die Nummer mit dem Empfänger. Das Verzeichnis wird von selbst wieder gefragt. Ist die Nummer falsch, gibt die IT den Ordner zurück (vaultd close).",
+	"The index of the archive differs from the ledger":                               "Das Verzeichnis des Archivs weicht vom Nachweisbuch ab",
 	"Word about early payment or a discount":                                         "Nachricht über frühe Zahlung oder einen Nachlass",
 	"Open each one for the word, and act upon it; IT closes it then (vaultd close).": "Öffnen Sie jedes, um die Nachricht zu lesen, und handeln Sie danach; danach schließt die IT es ab (vaultd close).",
 	"Rejected by the recipient":                                                      "Vom Empfänger abgelehnt",

@@ -74,7 +74,7 @@ func withoutDocuments(s present.StatusSummary) present.StatusSummary {
 	if s.Safe != nil {
 		s.Safe = &present.SafeMode{Since: s.Safe.Since, From: s.Safe.From}
 	}
-	s.Advice, s.StalledDrops, s.LongNotTaken, s.ExtractNeeds, s.SpoolWaits, s.Incoming, s.Attention, s.Asked, s.Received = nil, nil, nil, nil, nil, nil, nil, present.ArrivalNeeds{}, present.ArrivalNeeds{}
+	s.Advice, s.StalledDrops, s.LongNotTaken, s.ExtractNeeds, s.IndexNeeds, s.SpoolWaits, s.Incoming, s.Attention, s.Asked, s.Received = nil, nil, nil, nil, nil, nil, nil, nil, present.ArrivalNeeds{}, present.ArrivalNeeds{}
 	return s
 }
 

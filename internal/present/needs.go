@@ -70,6 +70,8 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 				Do: "it goes on by itself as they are archived, and none is lost; raise spool.max, or see vaultd list --state open for what they wait for"})
 		}
 	}
+	index := KindOf("index-differs")
+	s.add(Need{What: index.What, Count: len(s.IndexNeeds), Text: index.Describe(len(s.IndexNeeds), 0), Do: index.Do, Names: firstFew(s.IndexNeeds)})
 	s.add(Need{What: "extracts", Count: len(s.ExtractNeeds), Text: FormatCount(len(s.ExtractNeeds), "extract needs you", "extracts need you"),
 		Do: "see vaultd extracts", Names: firstFew(s.ExtractNeeds)})
 	s.add(Need{What: "received", Count: s.Received.Count, Text: FormatCount(s.Received.Count, "received document needs you", "received documents need you"),

@@ -47,6 +47,7 @@ type StatusSummary struct {
 	LastScan     time.Time       `json:"-"` // the earliest last scan of the drops; zero: none was scanned
 	LongNotTaken []Need          `json:"-"` // what was not taken for too long
 	ExtractNeeds []string        `json:"-"` // extracts that need a person, with what to do
+	IndexNeeds   []string        `json:"-"` // vaults whose index at the archive differed at the last comparison, with when and how much
 	SpoolWaits   []SpoolWait     `json:"-"` // queues whose share of the spool is full
 	Incoming     []IncomingFault `json:"-"` // why what the services tell does not come in
 	Asked        ArrivalNeeds    `json:"-"` // notifications about no sent document upon which a person must act

@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 )
 
@@ -91,14 +92,15 @@ func (t *counts) vaultsNeverCompared() []archive.VaultID {
 
 // findIndexNeeds asks a person to see to what the last comparisons found.
 func (t *counts) findIndexNeeds() (n need) {
-	n = need{What: "index-differs", Do: "run vaultd reconcile, which names each difference, and ask the provider"}
+	k := present.KindOf("index-differs")
+	n = need{What: k.What, Do: k.Do}
 	for _, c := range t.listComparisons() {
-		if c.Outcome == ledger.CompareMissing || c.Outcome == ledger.CompareDiffers {
+		if ledger.IsDifference(c.Outcome) {
 			n.Count++
 			n.Names = append(n.Names, fmt.Sprintf("vault %s: %s", c.Vault, c.Text))
 		}
 	}
-	n.Text = formatCount(n.Count, "vault differs", "vaults differ") + " from the archive's own index, by the last comparison"
+	n.Text = k.Describe(int(n.Count), 0)
 	return n
 }
 

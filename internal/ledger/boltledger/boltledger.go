@@ -101,6 +101,7 @@ var (
 	safeKey       = []byte("safe")       // only in safe mode
 	replacedKey   = []byte("replaced")   // only until the outside head was written anew
 	askingKey     = []byte("asking")     // only where notices wait for an operator, see noteAsking: their numbers, one a line
+	differingKey  = []byte("differing")  // only where the archive's index of a vault differed, see differing: journal line and vault, one a line
 	unfilteredKey = []byte("unfiltered") // only where the network was seen to ignore the question for received documents
 )
 

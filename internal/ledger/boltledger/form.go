@@ -19,7 +19,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tables of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 10
+const layout = 11
 
 // storedForm is the stored form that a program reads and writes.
 type storedForm struct {

@@ -96,10 +96,14 @@ func (m markRequest) apply(g *groupCommit) (refused, err error) {
 	g.marks++
 	m.mark.At = at
 	// The line and what it means are one commit: no crash leaves safe mode without its reason in the journal.
-	line := ledger.MarkLine(g.head.N+1, uint32(g.marks), m.mark).Encode()
+	told := ledger.MarkLine(g.head.N+1, uint32(g.marks), m.mark)
+	line := told.Encode()
 	g.head, g.lines, g.touched = g.head.Next(line), append(g.lines, line), true
 	if m.note != nil {
 		err = putValue(g.tx, docBucket, noteKey(archive.Key{}, uint32(g.marks)), noteForm.encode(m.note))
+	}
+	if m.mark.Name == ledger.MarkCompared {
+		err = errors.Join(err, g.noteCompared(told))
 	}
 	return nil, errors.Join(err, m.writeMeta(g, last))
 }

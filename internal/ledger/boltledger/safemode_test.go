@@ -66,6 +66,36 @@ func TestLastAlarm_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 	}
 }
 
+// I15, I26: a difference that a comparison with the archive's index found
+// outlasts a restart, and the check finds that it was forgotten or made up.
+func TestDiffering_I15_I26_FollowsTheJournal(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	compare := func(v archive.VaultID, outcome string) {
+		t.Helper()
+		kit.Must(t, l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkCompared, Vault: v, By: ledger.Operator{UID: 1}, At: began, Cause: ledger.ComparedCause(outcome, "5 of 5", 1)}, nil))
+	}
+	compare("A", ledger.CompareDiffers)
+	compare("B", ledger.CompareMissing)
+	compare("A", ledger.CompareSame)
+	compare("B", ledger.CompareIncomplete)
+	for range 2 {
+		lines := kit.Value(l.DifferingIndexes())(t)
+		kit.Need(t, len(lines) == 1, "lines = %+v, want one", lines)
+		kit.Want(t, "vault and cause", lines[0].Vault+": "+lines[0].Cause, "B: missing: 5 of 5, differences 1")
+		sound(t, l)
+		kit.Must(t, l.Close())
+		l = open(t, boltledger.Config{Dir: dir})
+	}
+	for record, words := range map[string]string{"": "does not remember it", "2 A\n3 B\n": "tells of line 0", "4 B\n": "differed by line 4"} {
+		kit.Must(t, l.Close())
+		edit(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put([]byte("differing"), []byte(record)) })
+		l = open(t, boltledger.Config{Dir: dir})
+		kit.Check(t, found(t, l, words), "the check of %q did not find %q", record, words)
+	}
+	kit.Must(t, l.Close())
+}
+
 // found reports whether the check finds a problem with these words.
 func found(t *testing.T, l *boltledger.Ledger, words string) bool {
 	t.Helper()

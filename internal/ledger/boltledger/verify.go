@@ -57,7 +57,7 @@ func (l *Ledger) VerifyWhole(ctx context.Context, rest time.Duration, beside Bes
 }
 
 func newChecker(ctx context.Context, l *Ledger) *checker {
-	return &checker{ledger: l, ctx: ctx, workers: runtime.GOMAXPROCS(0), fetches: fetchCounts{}}
+	return &checker{ledger: l, ctx: ctx, workers: runtime.GOMAXPROCS(0), fetches: fetchCounts{}, differing: differing{}}
 }
 
 // pass is one step of a check, in the bucket that it is about.
@@ -157,6 +157,8 @@ type checker struct {
 	end     ledger.Head  // of the journal, as far as it was read
 	alarmed time.Time    // the latest alarm that the journal tells of
 	fetches fetchCounts  // the downloads that the journal tells of
+
+	differing differing // by the comparisons that the journal tells of
 }
 
 // viewAlone runs fn in a read transaction: in the one that is open already, where all is read at one moment.

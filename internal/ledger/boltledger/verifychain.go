@@ -12,12 +12,13 @@ import (
 
 // chainPart is what the blocks of one stretch of the journal tell.
 type chainPart struct {
-	begun   bool
-	before  ledger.Head // that its first block states; where that one cannot be read, as far as it could
-	broken  bool        // the first block cannot be read, and says so itself
-	end     ledger.Head
-	alarmed time.Time
-	fetches fetchCounts
+	begun    bool
+	before   ledger.Head // that its first block states; where that one cannot be read, as far as it could
+	broken   bool        // the first block cannot be read, and says so itself
+	end      ledger.Head
+	alarmed  time.Time
+	fetches  fetchCounts
+	compared []ledger.Line // of comparisons with the archive's index
 }
 
 // checkChain computes the chain of the journal anew from its first line. Each block states the hash before it, so that
@@ -42,6 +43,9 @@ func (c *checker) joinChain(p *part) error {
 		c.end = p.chain.end
 		c.alarmed = laterOf(c.alarmed, p.chain.alarmed)
 		c.fetches.add(p.chain.fetches)
+		for _, l := range p.chain.compared {
+			c.differing.addLine(l)
+		}
 	}
 	return c.takeIn(p)
 }
@@ -81,6 +85,9 @@ func checkBlock(p *part, tx *bbolt.Tx, k, v []byte) error {
 			return p.reportError(journalBucket, err)
 		}
 		p.chain.alarmed = laterOf(p.chain.alarmed, at)
+		if l.Event == ledger.MarkCompared {
+			p.chain.compared = append(p.chain.compared, l)
+		}
 		if err := p.chain.fetches.addLine(l); err != nil {
 			return p.reportError(journalBucket, err)
 		}
@@ -123,6 +130,9 @@ func (p *part) checkChainEnd(h ledger.Head) error {
 			// A summary that forgot an alarm would let safe mode look as if it had never been.
 			if err == nil && s.alarmed.Before(p.check.alarmed) { // a later one came meanwhile
 				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", p.check.alarmed, s.alarmed)
+			}
+			if err == nil {
+				err = p.checkDiffering(tx, h.N, last.N)
 			}
 		}
 		if err == nil { // a count that cannot be read is one of the figures, and those can be counted anew

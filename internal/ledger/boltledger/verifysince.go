@@ -28,6 +28,8 @@ type Verified struct {
 	Counts  map[string]uint64
 	Fetches map[string]uint64 // downloads that the journal tells of
 	Alarmed time.Time         // the latest alarm that the journal tells of
+
+	Differing map[archive.VaultID]uint64 // the vaults whose index differed, with the journal lines of the comparisons
 }
 
 // ErrOtherJournal says that the journal does not have the line that was verified.
@@ -45,6 +47,9 @@ func newVerified(tx *bbolt.Tx, s summary, done *recount) (Verified, error) {
 		v.Fetches[string(k)] = n
 		return err
 	})
+	if err == nil {
+		v.Differing, err = readDiffering(tx)
+	}
 	return v, err
 }
 
@@ -64,6 +69,7 @@ func (l *Ledger) VerifySince(ctx context.Context, v Verified, beside Beside) ([]
 		c := newChecker(ctx, l)
 		c.beside, c.end, c.alarmed = beside, v.Head, v.Alarmed
 		c.fetches.add(v.Fetches)
+		maps.Copy(c.differing, v.Differing)
 		err := c.atOneMoment(func(txs []*bbolt.Tx) error { return c.checkSince(v, txs) })
 		c.running.Wait() // not within the transactions: it opens its own
 		switch {
