@@ -26,18 +26,16 @@ func accounts(named, drop string) string {
 
 // What check says of an account never shows the secret that was written into the file by mistake.
 func TestCheck_I7_AccountSecretsAreNotShown(t *testing.T) {
-	for name, named := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"NotASection": "{beta: S3cr3t-canary}",
 		"IsText":      "S3cr3t-canary",
 		"Secret":      "{beta: {method: basic, username: u, secret_file: S3cr3t-canary}}",
 		"Password":    "{beta: {method: basic, username: u, key: S3cr3t-canary, secret_file: /s}}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			out, errs, code := runHere("check", "--offline", "--config", writeConfig(t, accounts(named, "")))
-			kit.Check(t, code == exitConfig && !strings.Contains(out+errs, "S3cr3t-canary"),
-				"exit %d: %s%s", code, out, errs)
-		})
-	}
+	}, func(t *testing.T, named string) {
+		out, errs, code := runHere("check", "--offline", "--config", writeConfig(t, accounts(named, "")))
+		kit.Check(t, code == exitConfig && !strings.Contains(out+errs, "S3cr3t-canary"),
+			"exit %d: %s%s", code, out, errs)
+	})
 }
 
 // Each vault is called with its own account by every command; neither sees the other's. An account whose secret is wrong

@@ -246,33 +246,32 @@ func TestFind_NotTakenBesideHits(t *testing.T) {
 		{Name: "Kern 6", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
 	}})
 	kit.Must(t, err)
-	for name, row := range map[string]struct {
+	type row struct {
 		words       string
 		limit, code int
 		json        bool
 		want        []string // in this order
 		not, errs   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Both":        {words: "mueller", want: []string{"Müller 4711 (acme-in)  archived", "Müller 4711 b (acme-in)", "not taken, seen since"}, not: "Kern"},
 		"BothLimited": {words: "4", limit: 1, want: []string{"Müller 4711 (acme-in)  archived", "Müller 4711 b (acme-in)", "not taken, seen since"}},
 		"Limited":     {words: "r", limit: 1, want: []string{"Otto 19 (acme-in)", "Müller 4711 b (acme-in)", "Kern 6 (acme-in)"}, not: "Müller 4711 (acme-in)", errs: "the newest 1; --limit 0 shows all"},
 		"JSON":        {words: "mueller", json: true, want: []string{`"folder":"Müller 4711"`, `"folder":"Müller 4711 b","drop":"acme-in","state":"not-taken"`}},
 		"TakenAlone":  {words: "otto", want: []string{"Otto 19 (acme-in)"}, not: "not taken"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			out, errs, code := s.say("find", fmt.Sprint("--limit=", row.limit), fmt.Sprint("--json=", row.json), row.words)
-			rest := out
-			for _, want := range row.want {
-				var found bool
-				if _, rest, found = strings.Cut(rest, want); !found {
-					t.Errorf("%q is missing, or not in its place", want)
-				}
+	}, func(t *testing.T, row row) {
+		out, errs, code := s.say("find", fmt.Sprint("--limit=", row.limit), fmt.Sprint("--json=", row.json), row.words)
+		rest := out
+		for _, want := range row.want {
+			var found bool
+			if _, rest, found = strings.Cut(rest, want); !found {
+				t.Errorf("%q is missing, or not in its place", want)
 			}
-			if code != row.code || row.not != "" && strings.Contains(out, row.not) || !strings.Contains(errs, row.errs) {
-				t.Errorf("exit %d: %s\n%s", code, errs, out)
-			}
-		})
-	}
+		}
+		if code != row.code || row.not != "" && strings.Contains(out, row.not) || !strings.Contains(errs, row.errs) {
+			t.Errorf("exit %d: %s\n%s", code, errs, out)
+		}
+	})
 }
 
 // What can be searched is told to those who ask for nothing, or for everything.

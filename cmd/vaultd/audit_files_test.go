@@ -71,37 +71,36 @@ func TestAudit_TablesBesideThePage(t *testing.T) {
 
 // A report that breaks off leaves no file, one about differences leaves all of them, and a table that is there is not overwritten.
 func TestAudit_TablesWholeOrNotAtAll(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		exit  int // of the daemon
 		cut   int // bytes that are missing at the end
 		taken string
 		force bool
 		kept  int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Whole": {kept: 3}, "Differs": {exit: exitDifferences, kept: 3}, "BrokeOff": {exit: exitIO}, "CutInAPiece": {cut: 3},
 		"TableIsThere": {taken: "2026.xlsx", kept: 1}, "PageIsThere": {taken: "2026.html", kept: 1}, "Force": {taken: "2026.csv", force: true, kept: 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, dir := newShelf(t), t.TempDir()
-			if row.taken != "" {
-				kit.Must(t, os.WriteFile(filepath.Join(dir, row.taken), []byte("old"), 0o600))
-			}
-			s.standIn(func(out io.Writer) int {
-				var b bytes.Buffer
-				sendReport(&b, "page", "csv", "book")
-				out.Write(b.Bytes()[:b.Len()-row.cut])
-				return row.exit
-			})
-			code, _, errs := s.ask(t, "audit", "-o", dir+"/2026.html", fmt.Sprint("--force=", row.force))
-			all, _ := os.ReadDir(dir)
-			kit.Check(t, len(all) == row.kept && (code == exitDone) == (row.kept == 3 && row.exit == 0),
-				"exit %d, %s, %v", code, errs, all)
-			if row.taken != "" && !row.force {
-				b, _ := os.ReadFile(filepath.Join(dir, row.taken))
-				kit.Check(t, string(b) == "old", "overwritten: %q", b)
-			}
+	}, func(t *testing.T, row row) {
+		s, dir := newShelf(t), t.TempDir()
+		if row.taken != "" {
+			kit.Must(t, os.WriteFile(filepath.Join(dir, row.taken), []byte("old"), 0o600))
+		}
+		s.standIn(func(out io.Writer) int {
+			var b bytes.Buffer
+			sendReport(&b, "page", "csv", "book")
+			out.Write(b.Bytes()[:b.Len()-row.cut])
+			return row.exit
 		})
-	}
+		code, _, errs := s.ask(t, "audit", "-o", dir+"/2026.html", fmt.Sprint("--force=", row.force))
+		all, _ := os.ReadDir(dir)
+		kit.Check(t, len(all) == row.kept && (code == exitDone) == (row.kept == 3 && row.exit == 0),
+			"exit %d, %s, %v", code, errs, all)
+		if row.taken != "" && !row.force {
+			b, _ := os.ReadFile(filepath.Join(dir, row.taken))
+			kit.Check(t, string(b) == "old", "overwritten: %q", b)
+		}
+	})
 }
 
 // A ledger with more folders than the page has gives three files; the tables have every folder.

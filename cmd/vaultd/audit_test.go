@@ -54,33 +54,32 @@ func TestAudit_I26_I32_NotCompleteEndsWith4(t *testing.T) {
 		week := noon.AddDate(0, 0, -7)
 		kit.Must(t, s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: week, Fault: "not mounted", FaultSince: week}))
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		change func(*shelf)
 		args   string
 		code   int
 		says   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Complete":        {func(*shelf) {}, "", exitDone, "COMPLETE AS DROPPED"},
 		"Rejected":        {reject, "", exitDifferences, "NOT COMPLETE"},
 		"OnTheWay":        {func(s *shelf) { s.tell("B", noon, nil) }, "", exitDifferences, "NOT COMPLETE"},
 		"APart":           {reject, "--state=archived", exitDone, "A PART ONLY"},
 		"NothingFound":    {reject, "--year=1999", exitDone, "NOTHING FOUND"},
 		"NothingIsLooked": {away, "--month=2026-12", exitDifferences, "NOT COMPLETE: Drop acme-in cannot be looked into"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
-			s.send("A", noon.Add(-5*time.Hour), "bum-1")
-			s.says("A", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
-			row.change(s)
-			for _, format := range []string{"html", "csv", "json", "xlsx"} {
-				file := filepath.Join(t.TempDir(), "report."+format)
-				_, errs, code := s.audit(append(strings.Fields(row.args), "-o", file)...)
-				if _, err := os.Stat(file); code != row.code || !strings.Contains(errs, row.says) || err != nil {
-					t.Errorf("%s: exit %d, %v, %s; want exit %d and %q", format, code, err, errs, row.code, row.says)
-				}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t)
+		s.send("A", noon.Add(-5*time.Hour), "bum-1")
+		s.says("A", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
+		row.change(s)
+		for _, format := range []string{"html", "csv", "json", "xlsx"} {
+			file := filepath.Join(t.TempDir(), "report."+format)
+			_, errs, code := s.audit(append(strings.Fields(row.args), "-o", file)...)
+			if _, err := os.Stat(file); code != row.code || !strings.Contains(errs, row.says) || err != nil {
+				t.Errorf("%s: exit %d, %v, %s; want exit %d and %q", format, code, err, errs, row.code, row.says)
 			}
-		})
-	}
+		}
+	})
 }
 
 // A report of --since-last that is not complete is noted: the next one continues

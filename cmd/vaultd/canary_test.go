@@ -239,12 +239,10 @@ func (s *site) canaryDocument(c *cage, i int, more map[string]any) {
 func TestCanary_I7_NothingGetsOut(t *testing.T) {
 	kit.Waits(t, 1, "faults strike a process meanwhile")
 	t.Parallel()
-	for name, oauth := range map[string]bool{"Basic": false, "OAuth2": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			watchCanaries(t, oauth)
-		})
-	}
+	kit.Rows(t, map[string]bool{"Basic": false, "OAuth2": true}, func(t *testing.T, oauth bool) {
+		t.Parallel()
+		watchCanaries(t, oauth)
+	})
 }
 
 func watchCanaries(t *testing.T, oauth bool) {

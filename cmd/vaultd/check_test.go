@@ -115,7 +115,7 @@ func (s *site) refuses(key, place, relation, other string) {
 // leads to a folder of its own is fine.
 func TestCheck_I16_I19_DropsReachedByLinks(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct{ link, to, key, place, relation, other string }{
+	kit.Rows(t, map[string]struct{ link, to, key, place, relation, other string }{
 		"SameDrop":      {"beta", "acme", "drops[1].path", "beta", "is the same folder as", "acme"},
 		"NestedDrop":    {"beta", "acme/inner", "drops[1].path", "beta", "lies in", "acme"},
 		"DropAbove":     {"beta", ".", "drops[1].path", "beta", "holds", "state"},
@@ -125,24 +125,22 @@ func TestCheck_I16_I19_DropsReachedByLinks(t *testing.T) {
 		"ToNotMadeYet":  {"old", "acme/later", "drops[1].after_archive.to", "old", "lies in", "acme"},
 		"Apart":         {"beta", "other/beta", "", "", "", ""},
 		"ApartNotThere": {"old", "other/later", "", "", "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := apartSite(t)
-			link := filepath.Join(s.dir, row.link)
-			if row.link == "beta" {
-				kit.Must(t, os.Remove(link))
-			}
-			kit.Must(t, os.Symlink(filepath.Join(s.dir, row.to), link))
-			if row.key != "" {
-				s.refuses(row.key, row.place, row.relation, row.other)
-				return
-			}
-			if out, code := s.vaultd("check"); code != 0 {
-				t.Errorf("check ends with %d:\n%s", code, out)
-			}
-		})
-	}
+	}, func(t *testing.T, row struct{ link, to, key, place, relation, other string }) {
+		t.Parallel()
+		s := apartSite(t)
+		link := filepath.Join(s.dir, row.link)
+		if row.link == "beta" {
+			kit.Must(t, os.Remove(link))
+		}
+		kit.Must(t, os.Symlink(filepath.Join(s.dir, row.to), link))
+		if row.key != "" {
+			s.refuses(row.key, row.place, row.relation, row.other)
+			return
+		}
+		if out, code := s.vaultd("check"); code != 0 {
+			t.Errorf("check ends with %d:\n%s", code, out)
+		}
+	})
 }
 
 // The same with bind mounts of one file system, also where only a folder above or below is mounted.
@@ -154,18 +152,16 @@ func TestCheck_I16_I19_DropsReachedByMounts(t *testing.T) {
 	if out, code := s.vaultd("check"); code != 0 {
 		t.Fatalf("check ends with %d:\n%s", code, out)
 	}
-	for name, row := range map[string]struct{ from, to, key, place, relation, other string }{
+	kit.Rows(t, map[string]struct{ from, to, key, place, relation, other string }{
 		"SameDrop":   {"acme", "beta", "drops[1].path", "beta", "is the same folder as", "acme"},
 		"NestedDrop": {"acme/inner", "beta", "drops[1].path", "beta", "lies in", "acme"},
 		"DropAbove":  {".", "beta", "drops[1].path", "beta", "holds", "state"},
 		"Spool":      {"beta", "state/spool", "drops[1].path", "beta", "is the same folder as", "state/spool"},
 		"StateDir":   {"state", "beta", "drops[1].path", "beta", "is the same folder as", "state"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			at := filepath.Join(s.dir, row.to)
-			kit.Must(t, unix.Mount(filepath.Join(s.dir, row.from), at, "", unix.MS_BIND, ""))
-			defer unix.Unmount(at, unix.MNT_DETACH)
-			s.refuses(row.key, row.place, row.relation, row.other)
-		})
-	}
+	}, func(t *testing.T, row struct{ from, to, key, place, relation, other string }) {
+		at := filepath.Join(s.dir, row.to)
+		kit.Must(t, unix.Mount(filepath.Join(s.dir, row.from), at, "", unix.MS_BIND, ""))
+		defer unix.Unmount(at, unix.MNT_DETACH)
+		s.refuses(row.key, row.place, row.relation, row.other)
+	})
 }

@@ -188,7 +188,7 @@ func TestControl_I21_HostileRequests(t *testing.T) {
 		kit.Want(t, "ran", req.Args[0], "list")
 		return exitDone
 	}})
-	for name, said := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"Binary":       "\x00\xff\xfe\n",
 		"Deep":         strings.Repeat("[", 60_000) + "\n",
 		"ManyArgs":     `{"args":["x"` + strings.Repeat(`,""`, 20_000) + "]}\n",
@@ -200,13 +200,11 @@ func TestControl_I21_HostileRequests(t *testing.T) {
 		"EmptyCommand": `{"args":[""]}` + "\n",
 		"PathCommand":  `{"args":["../list"]}` + "\n",
 		"Escapes":      `{"args":["\u001b[2J"]}` + "\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			began := time.Now()
-			out, errs, code := framesAt(t, path, said)
-			if code != exitUsage || out != "" || strings.ContainsAny(errs, "\x1b\x00") || time.Since(began) > 3*time.Second {
-				t.Errorf("exit %d after %v: %q %q", code, time.Since(began), out, errs)
-			}
-		})
-	}
+	}, func(t *testing.T, said string) {
+		began := time.Now()
+		out, errs, code := framesAt(t, path, said)
+		if code != exitUsage || out != "" || strings.ContainsAny(errs, "\x1b\x00") || time.Since(began) > 3*time.Second {
+			t.Errorf("exit %d after %v: %q %q", code, time.Since(began), out, errs)
+		}
+	})
 }

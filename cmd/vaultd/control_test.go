@@ -104,36 +104,35 @@ func listen(t *testing.T, s *commandServer) (path string, stop func()) {
 }
 
 func TestControl_I27_OthersAreRefused(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		who peer
 		ok  bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Root":            {peer{uid: 0}, true},
 		"DaemonsOwn":      {peer{uid: 990, groups: []uint32{990}}, true},
 		"Member":          {peer{uid: 1001, groups: []uint32{100, 2000}}, true},
 		"Stranger":        {peer{uid: 1001, groups: []uint32{100}}, false},
 		"UIDIsNoGroup":    {peer{uid: 2000, groups: []uint32{100}}, false},
 		"RootsGroupIsNot": {peer{uid: 1001, groups: []uint32{0}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ran := make(chan peer, 1)
-			path, _ := listen(t, &commandServer{
-				uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
-				execute: func(_ context.Context, p peer, _ controlRequest, _ io.Reader, _, _ io.Writer) int {
-					ran <- p
-					return exitDone
-				},
-			})
-			_, errs, code := framesAt(t, path, `{"args":["list"],"uid":0}`+"\n")
-			if row.ok {
-				p := <-ran
-				kit.Check(t, code == exitDone && p.uid == row.who.uid, "exit %d, uid %d", code, p.uid)
-				return
-			}
-			kit.Check(t, code == exitRights && strings.Contains(errs, "may not give commands") && len(ran) <= 0,
-				"exit %d: %s", code, errs)
+	}, func(t *testing.T, row row) {
+		ran := make(chan peer, 1)
+		path, _ := listen(t, &commandServer{
+			uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
+			execute: func(_ context.Context, p peer, _ controlRequest, _ io.Reader, _, _ io.Writer) int {
+				ran <- p
+				return exitDone
+			},
 		})
-	}
+		_, errs, code := framesAt(t, path, `{"args":["list"],"uid":0}`+"\n")
+		if row.ok {
+			p := <-ran
+			kit.Check(t, code == exitDone && p.uid == row.who.uid, "exit %d, uid %d", code, p.uid)
+			return
+		}
+		kit.Check(t, code == exitRights && strings.Contains(errs, "may not give commands") && len(ran) <= 0,
+			"exit %d: %s", code, errs)
+	})
 }
 
 // A backup has upload addresses that still work, and a reload changes what

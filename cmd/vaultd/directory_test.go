@@ -138,11 +138,12 @@ func TestDirectory_Failures(t *testing.T) {
 	status := func(code int) emulator.Config {
 		return emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "network-directory", Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: code}}}}}
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		cfg  emulator.Config
 		code int
 		do   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"401":        {status(401), exitRights, "hint: look at network.auth"},
 		"403":        {status(403), exitRights, "hint: look at network.auth"},
 		"404":        {status(404), exitFailed, "hint: look at network.base_url"},
@@ -151,16 +152,14 @@ func TestDirectory_Failures(t *testing.T) {
 		"503":        {status(503), exitTemporary, "hint: the network asks for fewer calls"},
 		"NotEnabled": {emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "network-directory", Rate: 1, Fault: emulator.Fault{Kind: emulator.Coded, Code: "Error.001.0012"}}}}}, exitRights, "hint: ask the provider to enable this account to ask the directory"},
 		"Web":        {emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "network-directory", Rate: 1, Fault: emulator.Fault{Kind: emulator.HTML}}}}}, exitUnavailable, "service.proxy"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := directorySite(t, row.cfg, frenchLines())
-			out, code := s.vaultd("directory", otto)
-			if code != row.code || !strings.Contains(out, "ask the directory of France") || !strings.Contains(out, "request id") || !strings.Contains(out, row.do) || strings.Contains(out, "LINE") {
-				t.Errorf("exit %d: %s", code, out)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		s := directorySite(t, row.cfg, frenchLines())
+		out, code := s.vaultd("directory", otto)
+		if code != row.code || !strings.Contains(out, "ask the directory of France") || !strings.Contains(out, "request id") || !strings.Contains(out, row.do) || strings.Contains(out, "LINE") {
+			t.Errorf("exit %d: %s", code, out)
+		}
+	})
 	s := newSite(t, "http://127.0.0.1:1", fast)
 	kit.Holds(t, "without a network: exit", s.must(exitConfig, "directory", otto), "add a section network")
 	s.withNetwork("http://127.0.0.1:1")

@@ -118,12 +118,13 @@ func TestDoctor_I26_StoreWithoutContentMD5(t *testing.T) {
 func TestDoctor_FaultsByName(t *testing.T) {
 	t.Parallel()
 	behind := func() time.Time { return time.Now().Add(-59*time.Minute - 30*time.Second) }
-	for name, row := range map[string]struct {
+	type row struct {
 		cfg        emulator.Config
 		spoil      func(s *site, address string)
 		code       int
 		what, want string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"WrongPassword": {spoil: func(s *site, _ string) { s.write("secret", "wrong\n") }, code: exitRights, what: "credentials", want: "FAIL"},
 		"NoSecret": {spoil: func(s *site, _ string) {
 			kit.Must(s.t, os.Remove(filepath.Join(s.dir, "secret")))
@@ -145,23 +146,21 @@ func TestDoctor_FaultsByName(t *testing.T) {
 		"SeveralKinds": {spoil: func(s *site, _ string) { s.write("secret", "wrong\n"); s.away("acme") }, code: exitFailed, what: "drop", want: "FAIL"},
 		"NoVaultList": {cfg: emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "vaults", Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: 404}}}}},
 			code: exitDone, what: "credentials", want: "WARN"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, address := serveEmulator(t, row.cfg)
-			s := newSite(t, address, fast)
-			if row.spoil != nil {
-				row.spoil(s, address)
-			}
-			d := s.diagnose(row.code)
-			got := d.found(row.what, "")
-			kit.Holds(t, fmt.Sprintf("%s: %q", row.what, got), "\n"+got, "\n"+row.want)
-			for _, tr := range d.Tries {
-				kit.Check(t, tr.Result != tryFail || tr.Text != "" && tr.Do != "",
-					"it does not say what to do: %+v", tr)
-				kit.Lacks(t, fmt.Sprintf("a secret: %+v", tr), tr.Text+tr.Do, "wrong\n")
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		_, address := serveEmulator(t, row.cfg)
+		s := newSite(t, address, fast)
+		if row.spoil != nil {
+			row.spoil(s, address)
+		}
+		d := s.diagnose(row.code)
+		got := d.found(row.what, "")
+		kit.Holds(t, fmt.Sprintf("%s: %q", row.what, got), "\n"+got, "\n"+row.want)
+		for _, tr := range d.Tries {
+			kit.Check(t, tr.Result != tryFail || tr.Text != "" && tr.Do != "",
+				"it does not say what to do: %+v", tr)
+			kit.Lacks(t, fmt.Sprintf("a secret: %+v", tr), tr.Text+tr.Do, "wrong\n")
+		}
+	})
 }
 
 // write puts a file into the site's folder.
@@ -186,27 +185,26 @@ func (s *site) rebind() {
 // A certificate that has ended is named with its day, and one that ends soon is a warning.
 func TestDoctor_Certificates(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		ends time.Duration
 		code int
 		want string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Ended": {-time.Hour, exitUnavailable, "FAIL it ended "},
 		"Soon":  {20 * 24 * time.Hour, exitDone, "WARN it ends "},
 		"Good":  {300 * 24 * time.Hour, exitDone, "OK valid until "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}})
-			kit.Must(t, err)
-			t.Cleanup(func() { emu.Close() })
-			address, ca := serveTLS(t, emu, time.Now().Add(row.ends))
-			s := newSite(t, address, fast)
-			s.edit("base_url: ", "ca_file: "+ca+"\n  base_url: ")
-			d := s.diagnose(row.code)
-			got := d.found("certificate", "127.0.0.1")
-			kit.Check(t, strings.HasPrefix(got, row.want), "%q: %+v, want got that begins with %q", got, d, row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}})
+		kit.Must(t, err)
+		t.Cleanup(func() { emu.Close() })
+		address, ca := serveTLS(t, emu, time.Now().Add(row.ends))
+		s := newSite(t, address, fast)
+		s.edit("base_url: ", "ca_file: "+ca+"\n  base_url: ")
+		d := s.diagnose(row.code)
+		got := d.found("certificate", "127.0.0.1")
+		kit.Check(t, strings.HasPrefix(got, row.want), "%q: %+v, want got that begins with %q", got, d, row.want)
+	})
 }
 
 // serveTLS serves h with a certificate of its own that ends then, and gives the address and the certificate's file.

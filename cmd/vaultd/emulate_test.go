@@ -134,27 +134,25 @@ func TestEmulate_Extracts(t *testing.T) {
 
 // A fault in a folder of extracts ends the command with its reason.
 func TestEmulate_ExtractsMistakes(t *testing.T) {
-	for name, r := range map[string]struct{ folder, definition, want string }{
+	kit.Rows(t, map[string]struct{ folder, definition, want string }{
 		"NoDefinition":  {"2026-10-29", "", "definition.json: no such file"},
 		"NotJSON":       {"2026-10-29", "columns", "the table definition is no JSON"},
 		"NoDay":         {"october", "[]", `"october" is neither a day such as 2026-10-29`},
 		"EndsTooEarly":  {"2026-10-29_2026-10-01", "[]", "is neither a day"},
 		"DayIsNotThere": {"2026-02-30", "[]", "is neither a day"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			err := os.Mkdir(filepath.Join(dir, r.folder), 0o700)
-			if r.definition != "" {
-				err = errors.Join(err, os.WriteFile(filepath.Join(dir, "definition.json"), []byte(r.definition), 0o600))
-			}
-			kit.Must(t, err)
-			var said bytes.Buffer
-			code := program.Run(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"), "--extracts", dir}, strings.NewReader(""), &said, &said, os.LookupEnv)
-			if code != exitUsage || !strings.Contains(said.String(), r.want) {
-				t.Errorf("exit %d: %s", code, said.String())
-			}
-		})
-	}
+	}, func(t *testing.T, r struct{ folder, definition, want string }) {
+		dir := t.TempDir()
+		err := os.Mkdir(filepath.Join(dir, r.folder), 0o700)
+		if r.definition != "" {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, "definition.json"), []byte(r.definition), 0o600))
+		}
+		kit.Must(t, err)
+		var said bytes.Buffer
+		code := program.Run(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"), "--extracts", dir}, strings.NewReader(""), &said, &said, os.LookupEnv)
+		if code != exitUsage || !strings.Contains(said.String(), r.want) {
+			t.Errorf("exit %d: %s", code, said.String())
+		}
+	})
 }
 
 // The flags of the PDF upload reach the emulator: its path, its account, the

@@ -80,11 +80,12 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 	sent := []string{"rechnung.pdf", strings.Repeat("pdf", 1000), "Anlagen/zähler.csv", "a;b"}
 	pack := zipOf(t, zip.Deflate, sent...)
 	huge := zipOf(t, zip.Deflate, "rechnung.pdf", strings.Repeat("0", 50<<20), sent[2], sent[3])
-	for name, row := range map[string]struct {
+	type row struct {
 		got  []byte
 		code int
 		says string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Identical":      {pack, exitDone, "identical with what was sent"},
 		"PackedAnew":     {zipOf(t, zip.Store, sent...), exitDone, "the container differs, it was packed anew"},
 		"OtherOrder":     {zipOf(t, zip.Store, sent[2], sent[3], sent[0], sent[1]), exitDone, "all 2 files inside have the recorded content"},
@@ -99,25 +100,23 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 		"Nothing":        {nil, exitUnavailable, "what came is not a ZIP file"},
 		"GrowsUnpacked":  {huge, exitDifferences, "another content"},
 		"DamagedContent": {bytes.Replace(zipOf(t, zip.Store, sent...), []byte("a;b"), []byte("a,b"), 1), exitDifferences, "cannot be read"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
-			stored(t, s, pack, sent...)
-			from := &store{t: t, zip: row.got}
-			s.archiveIs(from.ServeHTTP)
-			out, errs, code := s.reach("fetch", "Müller 4711", "-o", "-")
-			if row.code == exitUnavailable { // what came is thrown away
-				row.got = nil
-			}
-			if code != row.code || !strings.Contains(errs, row.says) || out != string(row.got) || from.asks != 1 {
-				t.Errorf("exit %d, %d bytes\n%s", code, len(out), errs)
-			}
-			kit.Holds(t, "says nothing about money", errs, "may charge")
-			if left, err := os.ReadDir(filepath.Join(s.cfg.StateDir, "spool")); err != nil || len(left) > 0 {
-				t.Errorf("left behind %v, %v", left, err)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t)
+		stored(t, s, pack, sent...)
+		from := &store{t: t, zip: row.got}
+		s.archiveIs(from.ServeHTTP)
+		out, errs, code := s.reach("fetch", "Müller 4711", "-o", "-")
+		if row.code == exitUnavailable { // what came is thrown away
+			row.got = nil
+		}
+		if code != row.code || !strings.Contains(errs, row.says) || out != string(row.got) || from.asks != 1 {
+			t.Errorf("exit %d, %d bytes\n%s", code, len(out), errs)
+		}
+		kit.Holds(t, "says nothing about money", errs, "may charge")
+		if left, err := os.ReadDir(filepath.Join(s.cfg.StateDir, "spool")); err != nil || len(left) > 0 {
+			t.Errorf("left behind %v, %v", left, err)
+		}
+	})
 }
 
 // I3, I4, I26: what is archived after an upload without Content-MD5 and without
@@ -182,29 +181,28 @@ func TestDownload_ErasedListCannotBeCompared(t *testing.T) {
 }
 
 func TestDownload_FailuresByCause(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		from store
 		code int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NotThere":  {store{status: http.StatusNotFound}, exitFailed},
 		"Refused":   {store{status: http.StatusForbidden}, exitRights},
 		"Busy":      {store{status: http.StatusServiceUnavailable}, exitTemporary},
 		"BrokenOff": {store{zip: []byte("PK\x03\x04 a part"), hangUp: true}, exitUnavailable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
-			stored(t, s, []byte("PK"))
-			row.from.t = t
-			s.archiveIs(row.from.ServeHTTP)
-			dir := t.TempDir()
-			if _, errs, code := s.reach("fetch", "Müller 4711", "-o", filepath.Join(dir, "x.zip")); code != row.code {
-				t.Errorf("exit %d, want %d: %s", code, row.code, errs)
-			}
-			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-				t.Errorf("left behind %v, %v", left, err)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t)
+		stored(t, s, []byte("PK"))
+		row.from.t = t
+		s.archiveIs(row.from.ServeHTTP)
+		dir := t.TempDir()
+		if _, errs, code := s.reach("fetch", "Müller 4711", "-o", filepath.Join(dir, "x.zip")); code != row.code {
+			t.Errorf("exit %d, want %d: %s", code, row.code, errs)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left behind %v, %v", left, err)
+		}
+	})
 	s := newShelf(t)
 	stored(t, s, []byte("PK"))
 	s.archiveIs(nil)
@@ -345,10 +343,11 @@ func TestFetch_ByNumber(t *testing.T) {
 
 // What is quarantined or contradicted is compared with the ZIP of its folder, and why and fetch tell how to get it.
 func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		live func(s *shelf)
 		says string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Quarantined": {func(s *shelf) {
 			s.tell("Otto 19", noon, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "cross-wired", Text: "x"}})
 		}, `a registration of "Otto 19" (acme-in), which is quarantined here and not archived under this number; it is compared with the ZIP of that folder`},
@@ -356,21 +355,19 @@ func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
 			s.says("Otto 19", noon, "bum-1", archive.Successful)
 			s.says("Otto 19", noon, "bum-1", archive.Failed)
 		}, `is "Otto 19" (acme-in), archived`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
-			s.send("Otto 19", noon, "bum-1")
-			row.live(s)
-			out, _, _ := s.say("why", "Otto 19")
-			if want := "vaultd fetch --vault V-1 --bumid bum-1"; !strings.Contains(out, want) {
-				t.Errorf("why does not offer %q:\n%s", want, out)
-			}
-			from := &store{t: t, zip: zipOf(t, 0, "rechnung.pdf", pdfOf("Otto 19"))}
-			s.archiveIs(from.ServeHTTP)
-			got, errs, code := s.reach("fetch", "--vault=V-1", "--bumid=bum-1", "-o", "-")
-			if code != exitDone || !strings.Contains(errs, row.says) || !strings.Contains(errs, "the container differs, it was packed anew") || got != string(from.zip) {
-				t.Errorf("exit %d, %d bytes:\n%s", code, len(got), errs)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t)
+		s.send("Otto 19", noon, "bum-1")
+		row.live(s)
+		out, _, _ := s.say("why", "Otto 19")
+		if want := "vaultd fetch --vault V-1 --bumid bum-1"; !strings.Contains(out, want) {
+			t.Errorf("why does not offer %q:\n%s", want, out)
+		}
+		from := &store{t: t, zip: zipOf(t, 0, "rechnung.pdf", pdfOf("Otto 19"))}
+		s.archiveIs(from.ServeHTTP)
+		got, errs, code := s.reach("fetch", "--vault=V-1", "--bumid=bum-1", "-o", "-")
+		if code != exitDone || !strings.Contains(errs, row.says) || !strings.Contains(errs, "the container differs, it was packed anew") || got != string(from.zip) {
+			t.Errorf("exit %d, %d bytes:\n%s", code, len(got), errs)
+		}
+	})
 }

@@ -25,12 +25,13 @@ func TestList_Orders(t *testing.T) {
 	small, doc := sealed("d", 500)
 	s.tell("d", noon.Add(-time.Hour), doc, small)
 	s.tell("a", noon, nil)
-	for name, row := range map[string]struct {
+	type row struct {
 		by, want string
 		reverse  bool
 		limit    int
 		more     bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Seen":            {by: "seen", want: "a d C b"},
 		"SeenReverse":     {by: "seen", reverse: true, want: "b C d a"},
 		"SeenLimit":       {by: "seen", reverse: true, limit: 2, want: "b C", more: true},
@@ -44,17 +45,15 @@ func TestList_Orders(t *testing.T) {
 		"Size":            {by: "size", want: "C b d a"},
 		"SizeReverse":     {by: "SIZE", reverse: true, want: "d b C a"},
 		"Drop":            {by: "drop", want: "a d C b"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			args := []string{"--sort", row.by, fmt.Sprint("--reverse=", row.reverse)}
-			if row.limit > 0 {
-				args = append(args, fmt.Sprint("--limit=", row.limit))
-			}
-			got, more := s.folders(args...)
-			kit.Check(t, strings.Join(got, " ") == row.want && more == row.more,
-				"%q, more %v; want %q", got, more, row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		args := []string{"--sort", row.by, fmt.Sprint("--reverse=", row.reverse)}
+		if row.limit > 0 {
+			args = append(args, fmt.Sprint("--limit=", row.limit))
+		}
+		got, more := s.folders(args...)
+		kit.Check(t, strings.Join(got, " ") == row.want && more == row.more,
+			"%q, more %v; want %q", got, more, row.want)
+	})
 	_, errs, code := s.say("list", "--sort=colour")
 	kit.Check(t, code == exitUsage && strings.Contains(errs, "known are seen, archived"), "exit %d: %s", code, errs)
 }
@@ -141,7 +140,7 @@ func TestList_SinceUntil(t *testing.T) {
 	s.tell("morning", time.Date(2026, 11, 18, 0, 0, 0, 0, berlin), nil)
 	s.tell("night", time.Date(2026, 11, 18, 23, 59, 59, 0, berlin), nil)
 	s.tell("today", noon.Add(-time.Hour), nil)
-	for name, row := range map[string]struct{ since, until, want string }{
+	kit.Rows(t, map[string]struct{ since, until, want string }{
 		"None":     {"", "", "today night morning eve"},
 		"Day":      {"2026-11-18", "2026-11-18", "night morning"},
 		"Ago":      {"24h", "", "today"},
@@ -149,12 +148,10 @@ func TestList_SinceUntil(t *testing.T) {
 		"RFC3339":  {"2026-11-17T22:59:59Z", "2026-11-18T22:59:59Z", "morning eve"},
 		"DayTime":  {"2026-11-18 00:00", "2026-11-18 12:00", "morning"},
 		"Reversed": {"2026-11-19", "2026-11-18", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, _ := s.folders("--since", row.since, "--until", row.until)
-			kit.Check(t, strings.Join(got, " ") == row.want, "%q, want %q", got, row.want)
-		})
-	}
+	}, func(t *testing.T, row struct{ since, until, want string }) {
+		got, _ := s.folders("--since", row.since, "--until", row.until)
+		kit.Check(t, strings.Join(got, " ") == row.want, "%q, want %q", got, row.want)
+	})
 	for _, wrong := range []string{"yesterday", "2026-13-01", "7", "20.11.2026"} {
 		_, errs, code := s.say("list", "--since", wrong)
 		kit.Check(t, code == exitUsage && strings.Contains(errs, "--since: "), "%q: exit %d: %s", wrong, code, errs)

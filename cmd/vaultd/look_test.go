@@ -73,11 +73,12 @@ func keysOf(t *testing.T, object string) (keys []string) {
 
 func TestList_Filters(t *testing.T) {
 	s := filled(t)
-	for name, row := range map[string]struct {
+	type row struct {
 		args []string
 		want []string
 		more bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"OneState":     {args: []string{"--state=rejected"}, want: []string{"Huber 88"}},
 		"SeveralAsOne": {args: []string{"--state=Rejected, archived"}, want: []string{"Huber 88", "Müller 4711"}},
 		"Open":         {args: []string{"--state=open"}, want: []string{"Otto 19"}},
@@ -86,12 +87,10 @@ func TestList_Filters(t *testing.T) {
 		"OtherDrop":    {args: []string{"--drop=beta-in"}},
 		"OtherVault":   {args: []string{"--vault=V-2"}},
 		"LimitCounted": {args: []string{"--state=archived", "--limit=1", "--drop=acme-in", "--vault=V-1"}, want: []string{"Müller 4711"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, more := s.folders(row.args...)
-			kit.Check(t, slices.Equal(got, row.want) && more == row.more, "%q, more %v; want %q, %v", got, more, row.want, row.more)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		got, more := s.folders(row.args...)
+		kit.Check(t, slices.Equal(got, row.want) && more == row.more, "%q, more %v; want %q, %v", got, more, row.want, row.more)
+	})
 }
 
 func TestShow_TellsEverything(t *testing.T) {
@@ -178,10 +177,11 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 
 // What a person must see is found in every entry, however long ago it came to rest.
 func TestStatus_I26_Loud(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		more func(s *shelf)
 		want string // the words of what is needed; may be empty
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AllIsWell":         {func(*shelf) {}, ""},
 		"ResolvedRejection": {func(s *shelf) { s.tell("R", noon, nil, ledger.Refused{}, ledger.Closed{}) }, ""},
 		"Contradicted": {func(s *shelf) {
@@ -195,21 +195,19 @@ func TestStatus_I26_Loud(t *testing.T) {
 			s.tell("Twin", noon, doc, seal, ledger.Held{})
 		}, "not-running undecided"},
 		"HeldByHand": {func(s *shelf) { s.tell("Mine", noon, nil, ledger.Held{}) }, "not-running"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
-			s.send("Müller 4711", noon.Add(-5*time.Hour), "bum-1")
-			s.says("Müller 4711", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
-			row.more(s)
-			var words []string
-			for _, n := range s.summary().Needs {
-				words = append(words, n.What)
-			}
-			kit.Want(t, fmt.Sprintf("needs %v", words), strings.Join(words, " "), row.want)
-			_, _, code := s.say("status")
-			kit.Want(t, "exit", map[bool]int{true: exitDone, false: exitPerson}[row.want == ""], code)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t)
+		s.send("Müller 4711", noon.Add(-5*time.Hour), "bum-1")
+		s.says("Müller 4711", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
+		row.more(s)
+		var words []string
+		for _, n := range s.summary().Needs {
+			words = append(words, n.What)
+		}
+		kit.Want(t, fmt.Sprintf("needs %v", words), strings.Join(words, " "), row.want)
+		_, _, code := s.say("status")
+		kit.Want(t, "exit", map[bool]int{true: exitDone, false: exitPerson}[row.want == ""], code)
+	})
 }
 
 func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
@@ -218,22 +216,20 @@ func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "RESULT    nothing differs") || !strings.Contains(out, "4 entries held against the journal: nothing differs") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	for name, spoil := range map[string]func(s *shelf){
+	kit.Rows(t, map[string]func(s *shelf){
 		"JournalLineChanged": (*shelf).damageJournal,
 		"EntryChanged":       func(s *shelf) { s.damage("_rejected/Huber 88") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := filled(t)
-			spoil(s)
-			out, errs, code := s.say("verify", "--whole")
-			if code != exitDifferences || !regexp.MustCompile(`(?m)^DIFFERS   `).MatchString(out) || strings.Contains(out, "RESULT") || !strings.Contains(errs, "found") {
-				t.Errorf("exit %d\n%s%s", code, out, errs)
-			}
-			if out, _, code = s.say("verify", "--whole", "--json"); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
-				t.Errorf("exit %d\n%s", code, out)
-			}
-		})
-	}
+	}, func(t *testing.T, spoil func(s *shelf)) {
+		s := filled(t)
+		spoil(s)
+		out, errs, code := s.say("verify", "--whole")
+		if code != exitDifferences || !regexp.MustCompile(`(?m)^DIFFERS   `).MatchString(out) || strings.Contains(out, "RESULT") || !strings.Contains(errs, "found") {
+			t.Errorf("exit %d\n%s%s", code, out, errs)
+		}
+		if out, _, code = s.say("verify", "--whole", "--json"); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+	})
 }
 
 // TestVerify_I9_LostAnswersAreCounted: what cannot be guaranteed is printed,

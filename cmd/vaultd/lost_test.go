@@ -97,24 +97,22 @@ func TestCheck_I19_LeavesNothingInAnothersStateDirectory(t *testing.T) {
 // A death of init between its steps: the next one goes on.
 func TestInit_I5_DiesWhileItMakesRoomForAnEmptyLedger(t *testing.T) {
 	t.Parallel()
-	for name, moved := range map[string][]string{"AfterTheHead": {"ledger.head"}, "AfterBoth": {"ledger.head", "ledger.db"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, url := serveEmulator(t, emulator.Config{})
-			s := newSite(t, "http://127.0.0.1:1", fast)
-			text, err := os.ReadFile(s.config)
-			if err == nil {
-				err = os.WriteFile(s.config, []byte(strings.Replace(string(text), "http://127.0.0.1:1", url, 1)), 0o640)
-			}
-			for _, file := range moved {
-				file = filepath.Join(s.dir, "state", file)
-				err = errors.Join(err, os.Rename(file, file+".empty-1"))
-			}
-			kit.Must(t, err)
-			s.must(0, "init")
-			s.must(0, "run", "--once", "--wait")
-		})
-	}
+	kit.Rows(t, map[string][]string{"AfterTheHead": {"ledger.head"}, "AfterBoth": {"ledger.head", "ledger.db"}}, func(t *testing.T, moved []string) {
+		t.Parallel()
+		_, url := serveEmulator(t, emulator.Config{})
+		s := newSite(t, "http://127.0.0.1:1", fast)
+		text, err := os.ReadFile(s.config)
+		if err == nil {
+			err = os.WriteFile(s.config, []byte(strings.Replace(string(text), "http://127.0.0.1:1", url, 1)), 0o640)
+		}
+		for _, file := range moved {
+			file = filepath.Join(s.dir, "state", file)
+			err = errors.Join(err, os.Rename(file, file+".empty-1"))
+		}
+		kit.Must(t, err)
+		s.must(0, "init")
+		s.must(0, "run", "--once", "--wait")
+	})
 }
 
 // What was not taken for too long needs a person also while vaultd does not run, and says when vaultd looked.

@@ -37,10 +37,11 @@ func (s *shelf) archives(vault archive.VaultID, folder string, size int64, at ti
 // vault's two may have 2,000,000; the price is 0.185 for each megabyte beyond. The average is shown for each vault and
 // for the customer, and the words grow at 80, 90 and 100 percent of either.
 func TestStatus_BillingWarnings(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		first, second int64 // bytes of each of a vault's two documents
 		want          []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Calm": {799_999, 100_000, []string{
 			"all vaults: 4 documents, average 0.45 MB, 44.9 % of what is included; 2.2 MB left",
 			"vault V-1: 2 documents, average 0.799999 MB, 79.9 % of what is included; 400 kB left",
@@ -67,21 +68,19 @@ func TestStatus_BillingWarnings(t *testing.T) {
 			"all vaults: 4 documents, average 1.25 MB, 125 % of what is included; LIMIT REACHED; 1 transaction",
 			"vault V-1: 2 documents, average 2 MB, 200 % of what is included; LIMIT REACHED; 2 transactions beyond it, EUR 0.37",
 			"vault V-2: 2 documents, average 0.5 MB, 50 % of what is included; 1.0 MB left"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
-			s.edit("drops:", "billing: {price_per_transaction: 0.185}\ndrops:")
-			for i, size := range []int64{row.first, row.first, row.second, row.second} {
-				vault := []archive.VaultID{"V-1", "V-2"}[i/2]
-				s.archives(vault, string(vault)+string(rune('a'+i)), size, noon.Add(-time.Hour))
-			}
-			s.archives("V-1", "last year", 50_000_000, noon.AddDate(-1, 0, 0))
-			out, _, _ := s.say("status")
-			for _, line := range row.want {
-				kit.Holds(t, fmt.Sprintf("missing %q in", line), out, "BILLING  2026 "+line)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t)
+		s.edit("drops:", "billing: {price_per_transaction: 0.185}\ndrops:")
+		for i, size := range []int64{row.first, row.first, row.second, row.second} {
+			vault := []archive.VaultID{"V-1", "V-2"}[i/2]
+			s.archives(vault, string(vault)+string(rune('a'+i)), size, noon.Add(-time.Hour))
+		}
+		s.archives("V-1", "last year", 50_000_000, noon.AddDate(-1, 0, 0))
+		out, _, _ := s.say("status")
+		for _, line := range row.want {
+			kit.Holds(t, fmt.Sprintf("missing %q in", line), out, "BILLING  2026 "+line)
+		}
+	})
 }
 
 // An entry that was made from the archive's index has no known size: it counts, and does not make the average smaller. The

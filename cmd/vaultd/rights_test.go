@@ -150,40 +150,39 @@ func TestStillOpen_I17_I27_WithTheRightsOfTheUnit(t *testing.T) {
 	if os.Geteuid() != 0 {
 		kit.Missing(t, "needs root: files of several users")
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		caps    []uintptr
 		doctor  string
 		isKnown bool // the folder is seen before the file is opened
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"WithCapLease": {[]uintptr{unix.CAP_LEASE}, `OK    open-files acme: the kernel tells which files are still open`, false},
 		"Without":      {nil, `WARN  open-files acme: without CAP_LEASE only files count as open that were opened`, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := &plantedSite{site: &site{t: t}}
-			p.at(emulator.Config{})
-			p.runsWithoutRights(row.caps...)
-			p.says("0 doctor", row.doctor)
-			staging, folder := filepath.Join(t.TempDir(), "Huber 88"), filepath.Join(p.dir, "acme", "Huber 88")
-			p.do(os.Mkdir(staging, 0o770), os.WriteFile(filepath.Join(staging, "scan.pdf"), []byte("%PDF-1.7\npage 1\n%%EOF\n"), 0o660))
-			gid := p.giveToClerk(staging, "scan.pdf")
-			writer := io.Closer(nil)
-			if row.isKnown {
-				p.do(os.Rename(staging, folder))
-				p.says("0/3 status", `acme: no sidecar 1`)
-				writer = p.clerkWrites(gid, filepath.Join(folder, "scan.pdf"))
-			} else {
-				writer = p.clerkWrites(gid, filepath.Join(staging, "scan.pdf"))
-				p.do(os.Rename(staging, folder))
-			}
-			sidecar := filepath.Join(folder, "metadata.json")
-			p.do(os.WriteFile(sidecar, []byte(`{"documentType": "Invoice", "documentId": "88", "documentDate": "2026-10-31"}`), 0o660), os.Chmod(sidecar, 0o664))
-			p.says("0/3 status", `acme: still open 1`)
-			p.says("page", `"scan.pdf" is still open in a program`)
-			p.do(writer.Close())
-			p.archives()
-		})
-	}
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		p := &plantedSite{site: &site{t: t}}
+		p.at(emulator.Config{})
+		p.runsWithoutRights(row.caps...)
+		p.says("0 doctor", row.doctor)
+		staging, folder := filepath.Join(t.TempDir(), "Huber 88"), filepath.Join(p.dir, "acme", "Huber 88")
+		p.do(os.Mkdir(staging, 0o770), os.WriteFile(filepath.Join(staging, "scan.pdf"), []byte("%PDF-1.7\npage 1\n%%EOF\n"), 0o660))
+		gid := p.giveToClerk(staging, "scan.pdf")
+		writer := io.Closer(nil)
+		if row.isKnown {
+			p.do(os.Rename(staging, folder))
+			p.says("0/3 status", `acme: no sidecar 1`)
+			writer = p.clerkWrites(gid, filepath.Join(folder, "scan.pdf"))
+		} else {
+			writer = p.clerkWrites(gid, filepath.Join(staging, "scan.pdf"))
+			p.do(os.Rename(staging, folder))
+		}
+		sidecar := filepath.Join(folder, "metadata.json")
+		p.do(os.WriteFile(sidecar, []byte(`{"documentType": "Invoice", "documentId": "88", "documentDate": "2026-10-31"}`), 0o660), os.Chmod(sidecar, 0o664))
+		p.says("0/3 status", `acme: still open 1`)
+		p.says("page", `"scan.pdf" is still open in a program`)
+		p.do(writer.Close())
+		p.archives()
+	})
 }
 
 // clerk is a user without an account.

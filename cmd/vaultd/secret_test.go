@@ -69,39 +69,37 @@ func (l *lock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A renewed secret counts without a restart and without a reload, from a file and from a systemd credential.
 func TestSecret_RenewedWhileItRuns(t *testing.T) {
 	t.Parallel()
-	for name, method := range map[string]string{"BasicFile": "basic", "OAuthCredential": "oauth2"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", ClientID: "client", ClientSecret: "demo",
-				Scopes: []string{"s"}, Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}, Window: 10 * time.Second, ArchiveMin: time.Millisecond, ArchiveMax: 50 * time.Millisecond})
-			kit.Must(t, err)
-			l := &lock{Handler: emu}
-			l.change("CANARY-first-secret")
-			srv := httptest.NewServer(l)
-			t.Cleanup(func() { srv.Close(); emu.Close() })
-			s := newSite(t, srv.URL, fast)
-			file := filepath.Join(s.dir, "secret")
-			write := func(text string) {
-				kit.Must(t, os.WriteFile(file+".new", []byte(text+"\r\n"), 0o400))
-				kit.Must(t, os.Rename(file+".new", file))
-			}
-			write("CANARY-first-secret")
-			if method == "oauth2" {
-				s.edit("{method: basic, username: demo, secret_file: "+file+"}", "{method: oauth2, username: client, secret_file: credential:secret, scopes: [s]}")
-			}
-			s.env = map[string]string{"CREDENTIALS_DIRECTORY": s.dir}
-			p := s.start("run")
-			s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
-			kit.Await(t, "the first is archived", func() bool { return kept(s, "acme", "Otto 1") })
-			l.change("CANARY-second-secret")
-			s.drop("acme", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, numbered(2))
-			kit.Await(t, "the old secret is refused", func() bool { return l.refusals() > 0 })
-			write("CANARY-second-secret")
-			kit.Await(t, "the second is archived", func() bool { return kept(s, "acme", "Otto 2") })
-			p.stop(t)
-			kit.Lacks(t, "a secret in the log", p.out.String(), "CANARY")
-		})
-	}
+	kit.Rows(t, map[string]string{"BasicFile": "basic", "OAuthCredential": "oauth2"}, func(t *testing.T, method string) {
+		t.Parallel()
+		emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", ClientID: "client", ClientSecret: "demo",
+			Scopes: []string{"s"}, Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}, Window: 10 * time.Second, ArchiveMin: time.Millisecond, ArchiveMax: 50 * time.Millisecond})
+		kit.Must(t, err)
+		l := &lock{Handler: emu}
+		l.change("CANARY-first-secret")
+		srv := httptest.NewServer(l)
+		t.Cleanup(func() { srv.Close(); emu.Close() })
+		s := newSite(t, srv.URL, fast)
+		file := filepath.Join(s.dir, "secret")
+		write := func(text string) {
+			kit.Must(t, os.WriteFile(file+".new", []byte(text+"\r\n"), 0o400))
+			kit.Must(t, os.Rename(file+".new", file))
+		}
+		write("CANARY-first-secret")
+		if method == "oauth2" {
+			s.edit("{method: basic, username: demo, secret_file: "+file+"}", "{method: oauth2, username: client, secret_file: credential:secret, scopes: [s]}")
+		}
+		s.env = map[string]string{"CREDENTIALS_DIRECTORY": s.dir}
+		p := s.start("run")
+		s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
+		kit.Await(t, "the first is archived", func() bool { return kept(s, "acme", "Otto 1") })
+		l.change("CANARY-second-secret")
+		s.drop("acme", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, numbered(2))
+		kit.Await(t, "the old secret is refused", func() bool { return l.refusals() > 0 })
+		write("CANARY-second-secret")
+		kit.Await(t, "the second is archived", func() bool { return kept(s, "acme", "Otto 2") })
+		p.stop(t)
+		kit.Lacks(t, "a secret in the log", p.out.String(), "CANARY")
+	})
 }
 
 func hashPassword(t *testing.T, input string, args ...string) (code int, out, errs string) {
@@ -142,12 +140,13 @@ func TestHashPassword_PrintsALineForTheFile(t *testing.T) {
 // I7: what cannot be used is refused with the reason, and the password is not shown.
 func TestHashPassword_I7_RefusesInWords(t *testing.T) {
 	const good = "CANARY correct horse"
-	for name, row := range map[string]struct {
+	type row struct {
 		input string
 		args  []string
 		code  int
 		says  string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Short":         {"CANARY\n", nil, exitData, "6 characters; at least 12"},
 		"Empty":         {"", nil, exitData, "0 characters"},
 		"Equal":         {strings.Repeat("C", 12) + "\n", nil, exitData, "too few different characters: 1; at least 5"},
@@ -162,12 +161,10 @@ func TestHashPassword_I7_RefusesInWords(t *testing.T) {
 		"EmptyName":     {good, []string{""}, exitUsage, "NAME has a name"},
 		"EmptyRight":    {good, []string{"anna", "--rights="}, exitUsage, "--rights"},
 		"ControlInside": {"CANARY\x07correct horse", nil, exitData, "control character"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			code, out, errs := hashPassword(t, row.input, row.args...)
-			if code != row.code || out != "" || !strings.Contains(errs, row.says) || strings.Contains(errs, "CANARY") {
-				t.Errorf(`%d %q %q, want code = %v, out = "", errs with %q, errs without "CANARY"`, code, out, errs, row.code, row.says)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		code, out, errs := hashPassword(t, row.input, row.args...)
+		if code != row.code || out != "" || !strings.Contains(errs, row.says) || strings.Contains(errs, "CANARY") {
+			t.Errorf(`%d %q %q, want code = %v, out = "", errs with %q, errs without "CANARY"`, code, out, errs, row.code, row.says)
+		}
+	})
 }

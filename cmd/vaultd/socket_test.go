@@ -112,7 +112,7 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 		b := kit.Value(json.Marshal(map[string][]string{"args": args}))(t)
 		return string(b) + "\n"
 	}
-	for name, request := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"NotAllowed":     line("init"),
 		"AnotherDaemon":  line("run", "--once"),
 		"FlagFirst":      line("--config", "/etc/passwd", "init"),
@@ -124,13 +124,11 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 		"UnknownFlag":    line("list", "--nonsense"),
 		"CompletionTrap": line("__complete", "list"),
 		"EndlessWatch":   line("status", "--watch"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			out, errs, code := frames(t, cfg.StateDir, request)
-			kit.Check(t, code == exitUsage && out == "" && strings.HasPrefix(errs, "vaultd: "),
-				"exit %d: %q %q", code, out, errs)
-		})
-	}
+	}, func(t *testing.T, request string) {
+		out, errs, code := frames(t, cfg.StateDir, request)
+		kit.Check(t, code == exitUsage && out == "" && strings.HasPrefix(errs, "vaultd: "),
+			"exit %d: %q %q", code, out, errs)
+	})
 	if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), "service:") {
 		t.Error("the configuration was written over")
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	program "vaultd/cmd/vaultd"
@@ -135,24 +134,22 @@ func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 	kit.Must(t, s.ledger.Close())
 	path := writeConfig(t, smallConfig+"state_dir: "+s.cfg.StateDir+"\n")
 	for name, args := range map[string][]string{"Text": {"--watch=3s"}, "JSON": {"--watch", "--json"}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				out, errs, began := &stopAfter{writes: 3, stop: cancel}, &bytes.Buffer{}, time.Now()
-				code := program.Run(ctx, append([]string{"status", "--config", path}, args...), strings.NewReader(""), out, errs, os.LookupEnv)
-				took, wanted := time.Since(began), 2*5*time.Second
-				if name == "Text" {
-					wanted = 6 * time.Second
-				}
-				kit.Check(t, code == exitDone && errs.Len() <= 0 && took == wanted,
-					"exit %d after %v: %s", code, took, errs)
-				text := out.String()
-				kit.Check(t, name != "Text" || strings.Count(text, "BALANCE ") == 3 && !strings.Contains(text, "\x1b"),
-					"not three pages:\n%s", text)
-				lines := strings.Split(strings.TrimSpace(text), "\n")
-				kit.Check(t, name != "JSON" || len(lines) == 3 && json.Valid([]byte(lines[2])), "not three lines:\n%s", text)
-			})
+		kit.Bubble(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			out, errs, began := &stopAfter{writes: 3, stop: cancel}, &bytes.Buffer{}, time.Now()
+			code := program.Run(ctx, append([]string{"status", "--config", path}, args...), strings.NewReader(""), out, errs, os.LookupEnv)
+			took, wanted := time.Since(began), 2*5*time.Second
+			if name == "Text" {
+				wanted = 6 * time.Second
+			}
+			kit.Check(t, code == exitDone && errs.Len() <= 0 && took == wanted,
+				"exit %d after %v: %s", code, took, errs)
+			text := out.String()
+			kit.Check(t, name != "Text" || strings.Count(text, "BALANCE ") == 3 && !strings.Contains(text, "\x1b"),
+				"not three pages:\n%s", text)
+			lines := strings.Split(strings.TrimSpace(text), "\n")
+			kit.Check(t, name != "JSON" || len(lines) == 3 && json.Valid([]byte(lines[2])), "not three lines:\n%s", text)
 		})
 	}
 	for _, wrong := range []string{"--watch=10ms", "--watch=often"} {

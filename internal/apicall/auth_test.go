@@ -261,11 +261,12 @@ func TestToken_Answers(t *testing.T) {
 // An error inside a success of the token endpoint is reported in the service's
 // own words, never with a token.
 func TestToken_I7_I24_ErrorInsideASuccess(t *testing.T) {
-	for name, r := range map[string]struct {
+	type row struct {
 		answer, code string
 		denied       bool
 		says         string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"OAuth":        {`{"error":"invalid_client","error_description":"this client is locked"}`, "credentials", true, "200 OK: this client is locked; invalid_client"},
 		"WithAToken":   {`{"access_token":"` + tokenCanary + `","error":"invalid_scope","error_description":"not ` + tokenCanary + `"}`, "credentials", true, "not [hidden]; invalid_scope"},
 		"InWords":      {`{"error":"The client is locked"}`, "credentials", true, "The client is locked"},
@@ -276,23 +277,21 @@ func TestToken_I7_I24_ErrorInsideASuccess(t *testing.T) {
 		"NoWords":      {`{"accessToken":"` + tokenCanary + `","error":{"x":"` + tokenCanary + `"}}`, "token", false, "it holds no usable access_token"},
 		"OtherType":    {`{"access_token":"` + tokenCanary + `","token_type":"DPoP"}`, "token", false, `the token is of type "DPoP", not Bearer`},
 		"NoErrorAtAll": {`{"access_token":"` + tokenCanary + `-0","token_type":"Bearer","error":null,"error_description":"","message":"granted"}`, "", false, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ts := &tokenServer{status: http.StatusOK, answer: r.answer}
-			api, _ := clients(t, Config{BaseURL: serve(t, ts.ServeHTTP).URL, Auth: oauth()})
-			_, err := do(t, api, post("register", "[]"))
-			if r.code == "" {
-				kit.Must(t, err)
-				return
-			}
-			e := failure(t, err)
-			kit.Want(t, "outcome", e.Outcome, NotSent)
-			kit.Want(t, "code", e.Code, r.code)
-			kit.Want(t, "denied", e.Denied, r.denied)
-			kit.Holds(t, "error", e.Error(), r.says)
-			kit.Lacks(t, "error", e.Error(), tokenCanary)
-		})
-	}
+	}, func(t *testing.T, r row) {
+		ts := &tokenServer{status: http.StatusOK, answer: r.answer}
+		api, _ := clients(t, Config{BaseURL: serve(t, ts.ServeHTTP).URL, Auth: oauth()})
+		_, err := do(t, api, post("register", "[]"))
+		if r.code == "" {
+			kit.Must(t, err)
+			return
+		}
+		e := failure(t, err)
+		kit.Want(t, "outcome", e.Outcome, NotSent)
+		kit.Want(t, "code", e.Code, r.code)
+		kit.Want(t, "denied", e.Denied, r.denied)
+		kit.Holds(t, "error", e.Error(), r.says)
+		kit.Lacks(t, "error", e.Error(), tokenCanary)
+	})
 }
 
 // A token endpoint that hangs must not hold up calls while the old token is good.

@@ -84,28 +84,26 @@ func TestPut_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 
 // I4: each hop sends the whole content, and holds it against its digest anew.
 func TestPut_I4_TheContentOfEachHopIsChecked(t *testing.T) {
-	for name, second := range map[string]string{"Same": "BODY", "ChangedMeanwhile": "BODZ"} {
-		t.Run(name, func(t *testing.T) {
-			c := &careless{}
-			end := httptest.NewServer(c)
-			start := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				io.Copy(io.Discard, r.Body)
-				w.Header().Set("Location", end.URL+"/there")
-				w.WriteHeader(http.StatusTemporaryRedirect)
-			})
-			_, store := clients(t, Config{BaseURL: start.URL, AllowedHosts: []string{strings.TrimPrefix(end.URL, "http://")}})
-			opened := 0
-			ans, err := store.put(context.Background(), upload{Op: "upload", URL: start.URL + "/here", Size: 4, SHA256: sum("BODY"),
-				Open: func() (io.ReadCloser, error) { opened++; return bodyOf([]string{"BODY", second}[opened-1])() }})
-			end.Close()
-			if _, is := errors.AsType[*contentError](err); is == (second == "BODY") || opened != 2 || c.most() == 4 != (second == "BODY") {
-				t.Errorf("%v, opened %d times, the second got %d bytes", err, opened, c.most())
-			}
-			if err == nil && ans.Sent != sum("BODY") {
-				t.Errorf("sent %x", ans.Sent)
-			}
+	kit.Rows(t, map[string]string{"Same": "BODY", "ChangedMeanwhile": "BODZ"}, func(t *testing.T, second string) {
+		c := &careless{}
+		end := httptest.NewServer(c)
+		start := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			w.Header().Set("Location", end.URL+"/there")
+			w.WriteHeader(http.StatusTemporaryRedirect)
 		})
-	}
+		_, store := clients(t, Config{BaseURL: start.URL, AllowedHosts: []string{strings.TrimPrefix(end.URL, "http://")}})
+		opened := 0
+		ans, err := store.put(context.Background(), upload{Op: "upload", URL: start.URL + "/here", Size: 4, SHA256: sum("BODY"),
+			Open: func() (io.ReadCloser, error) { opened++; return bodyOf([]string{"BODY", second}[opened-1])() }})
+		end.Close()
+		if _, is := errors.AsType[*contentError](err); is == (second == "BODY") || opened != 2 || c.most() == 4 != (second == "BODY") {
+			t.Errorf("%v, opened %d times, the second got %d bytes", err, opened, c.most())
+		}
+		if err == nil && ans.Sent != sum("BODY") {
+			t.Errorf("sent %x", ans.Sent)
+		}
+	})
 }
 
 // answering serves over plain HTTP or TLS, by do alone: nothing was read of the request but its head.
@@ -294,10 +292,11 @@ func TestPut_I12_AWebPageIsNoYes(t *testing.T) {
 	const html = okHead + "Content-Type: text/html\r\n"
 	page := "<!DOCTYPE html><html><title>Welcome</title></html>"
 	long := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(page))
-	for name, r := range map[string]struct {
+	type row struct {
 		raw string
 		ok  bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Empty":            {html + "Content-Length: 0\r\n\r\n", true},
 		"EmptyWithCharset": {okHead + "Content-Type: text/html; charset=utf-8\r\nContent-Length: 0\r\n\r\n", true},
 		"EmptyInChunks":    {html + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", true},
@@ -311,22 +310,20 @@ func TestPut_I12_AWebPageIsNoYes(t *testing.T) {
 		"PageOfOneWord":    {html + "Content-Length: 2\r\n\r\nok", false},
 		"PageOfOtherType":  {okHead + "Content-Type: text/plain\r\n" + long + page, false},
 		"PageOfNoType":     {okHead + long + page, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			base := "http://" + peer(t, says(r.raw))
-			_, store := clients(t, Config{BaseURL: base})
-			_, err := store.put(t.Context(), upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
-			if r.ok {
-				if err != nil {
-					t.Error(err)
-				}
-				return
+	}, func(t *testing.T, r row) {
+		base := "http://" + peer(t, says(r.raw))
+		_, store := clients(t, Config{BaseURL: base})
+		_, err := store.put(t.Context(), upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
+		if r.ok {
+			if err != nil {
+				t.Error(err)
 			}
-			if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, errStorePage) {
-				t.Errorf("%v: %v, want ce.Outcome = %v, error %v", ce.Outcome, ce, OutcomeUnknown, errStorePage)
-			}
-		})
-	}
+			return
+		}
+		if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, errStorePage) {
+			t.Errorf("%v: %v, want ce.Outcome = %v, error %v", ce.Outcome, ce, OutcomeUnknown, errStorePage)
+		}
+	})
 }
 
 // I12: net/http may hand an early answer out after the content: when bytes came decides, not when it returned.

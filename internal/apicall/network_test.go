@@ -24,7 +24,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unicode"
 
@@ -183,10 +182,11 @@ func TestNetwork_I8_BytesBehindAnAnswer(t *testing.T) {
 
 // Only what was heard after a request began to leave may answer it, whoever reads it when.
 func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
-	for name, c := range map[string]struct {
+	type row struct {
 		acts string // a: a request gets the connection, w: it writes, r: something is read; | looks at the answer to the one before
 		want string // of each look: y: it is answered, n: it is not
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Answered":            {"awr", "y"},
 		"AnsweredTwice":       {"awrawr", "y"},
 		"LongRequest":         {"awwrw", "y"}, // answered before all of it has left
@@ -196,38 +196,36 @@ func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
 		"NothingHasLeft":      {"awrar", "n"},
 		"GivenOnBeforeTheEnd": {"awra|wr", "yy"},
 		"GivenOnUnanswered":   {"awa|", "nn"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ours, theirs := net.Pipe()
-			defer theirs.Close()
-			l, got := &trackedConn{Conn: ours}, ""
-			var now, before *connUse
-			look := func(turn *connUse) {
-				got += map[bool]string{true: "y", false: "n"}[turn.closeUnlessAnswered()]
+	}, func(t *testing.T, c row) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		l, got := &trackedConn{Conn: ours}, ""
+		var now, before *connUse
+		look := func(turn *connUse) {
+			got += map[bool]string{true: "y", false: "n"}[turn.closeUnlessAnswered()]
+		}
+		for _, act := range c.acts {
+			var err error
+			switch act {
+			case 'a':
+				before, now = now, beginUse(l, nil)
+			case 'w':
+				go func() { _, _ = theirs.Read(make([]byte, 1)) }()
+				_, err = l.Write([]byte("q"))
+			case 'r':
+				go func() { _, _ = theirs.Write([]byte("a")) }()
+				_, err = l.Read(make([]byte, 1))
+			case '|':
+				look(before)
 			}
-			for _, act := range c.acts {
-				var err error
-				switch act {
-				case 'a':
-					before, now = now, beginUse(l, nil)
-				case 'w':
-					go func() { _, _ = theirs.Read(make([]byte, 1)) }()
-					_, err = l.Write([]byte("q"))
-				case 'r':
-					go func() { _, _ = theirs.Write([]byte("a")) }()
-					_, err = l.Read(make([]byte, 1))
-				case '|':
-					look(before)
-				}
-				kit.Must(t, err)
-			}
-			look(now)
-			go func() { _, _ = l.Read(make([]byte, 1)) }()
-			_, err := theirs.Write(nil) // it hears of a close at the other end
-			closed := errors.Is(err, io.ErrClosedPipe)
-			kit.Check(t, got == c.want && closed == strings.Contains(c.want, "n"), "answered: %s, closed: %v", got, closed)
-		})
-	}
+			kit.Must(t, err)
+		}
+		look(now)
+		go func() { _, _ = l.Read(make([]byte, 1)) }()
+		_, err := theirs.Write(nil) // it hears of a close at the other end
+		closed := errors.Is(err, io.ErrClosedPipe)
+		kit.Check(t, got == c.want && closed == strings.Contains(c.want, "n"), "answered: %s, closed: %v", got, closed)
+	})
 	t.Run("NothingLeavesBehindADoubtfulAnswer", func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
@@ -426,29 +424,27 @@ func TestNetwork_CrawlingDownloadIsLeft(t *testing.T) {
 		size int
 		ok   bool
 	}{"Crawls": {50, 1 << 20, false}, "Slow": {500, 1 << 20, true}, "SlowAndShort": {1, 500, true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, store := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-					left := row.size
-					return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(readFunc(func(p []byte) (int, error) {
-						if left <= 0 || r.Context().Err() != nil {
-							return 0, cmp.Or(r.Context().Err(), io.EOF)
-						}
-						time.Sleep(time.Second)
-						n := min(row.step, len(p), left)
-						left -= n
-						return n, nil
-					}))}, nil
-				})})
-				begun := time.Now()
-				_, err := store.Fetch(t.Context(), "download", "https://bucket.example/k", func(_ *Answer, r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
-				if row.ok != (err == nil) {
-					t.Errorf("after %v: %v", time.Since(begun), err)
-				}
-				if err != nil && (!strings.Contains(failure(t, err).Error(), "the transfer crawls") || time.Since(begun) > 11*time.Minute) {
-					t.Errorf("after %v: %v", time.Since(begun), err)
-				}
-			})
+		kit.Bubble(t, name, func(t *testing.T) {
+			_, store := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				left := row.size
+				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(readFunc(func(p []byte) (int, error) {
+					if left <= 0 || r.Context().Err() != nil {
+						return 0, cmp.Or(r.Context().Err(), io.EOF)
+					}
+					time.Sleep(time.Second)
+					n := min(row.step, len(p), left)
+					left -= n
+					return n, nil
+				}))}, nil
+			})})
+			begun := time.Now()
+			_, err := store.Fetch(t.Context(), "download", "https://bucket.example/k", func(_ *Answer, r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
+			if row.ok != (err == nil) {
+				t.Errorf("after %v: %v", time.Since(begun), err)
+			}
+			if err != nil && (!strings.Contains(failure(t, err).Error(), "the transfer crawls") || time.Since(begun) > 11*time.Minute) {
+				t.Errorf("after %v: %v", time.Since(begun), err)
+			}
 		})
 	}
 }

@@ -225,23 +225,21 @@ func oneAnswerThenDie(conn net.Conn, reads bool, requests *atomic.Int32) {
 func TestError_I7_HoldsNoSecret(t *testing.T) {
 	link := "https://bucket.example/k?X-Amz-Credential=AKIA&X-Amz-Signature=" + signatureCanary
 	reset := errors.New("reset")
-	for name, cause := range map[string]error{
+	kit.Rows(t, map[string]error{
 		"URLError":  &url.Error{Op: "Put", URL: link, Err: &url.Error{Op: "Put", URL: link, Err: reset}},
 		"Wrapped":   fmt.Errorf("send: %w", &url.Error{Op: "Put", URL: link, Err: reset}),
 		"Printed":   fmt.Errorf("cannot send to %s with %s: %w", link, basicHeader("user", secretCanary, false).header, reset),
 		"BareValue": fmt.Errorf("refused %s: %w", signatureCanary, reset),
-	} {
-		t.Run(name, func(t *testing.T) {
-			api, store := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, cause })})
-			_, put := store.put(context.Background(), upload{Op: "upload", URL: link, Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
-			_, call := do(t, api, Request{Op: "follow", Method: "POST", URL: "https://archive.example/k?X-Amz-Signature=" + signatureCanary})
-			for _, err := range []error{put, call} {
-				if ce := failure(t, err); !errors.Is(err, reset) || !strings.Contains(ce.Error(), "reset") || ce.Path != "/k" {
-					t.Errorf(`%v, want error %v, ce with "reset", ce.Path = "/k"`, err, reset)
-				}
+	}, func(t *testing.T, cause error) {
+		api, store := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, cause })})
+		_, put := store.put(context.Background(), upload{Op: "upload", URL: link, Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
+		_, call := do(t, api, Request{Op: "follow", Method: "POST", URL: "https://archive.example/k?X-Amz-Signature=" + signatureCanary})
+		for _, err := range []error{put, call} {
+			if ce := failure(t, err); !errors.Is(err, reset) || !strings.Contains(ce.Error(), "reset") || ce.Path != "/k" {
+				t.Errorf(`%v, want error %v, ce with "reset", ce.Path = "/k"`, err, reset)
 			}
-		})
-	}
+		}
+	})
 	api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("bad header %q of %s", r.Header.Get("Authorization"), secretCanary)
 	})})
@@ -299,14 +297,15 @@ func TestProxy_I20_I24_SignIn(t *testing.T) {
 	})
 	none := func() (string, error) { return "", errors.New("no such file") }
 	wrong := func() (string, error) { return "wrong", nil }
-	for name, r := range map[string]struct {
+	type row struct {
 		base    string
 		auth    ProxyAuth
 		oauth   bool
 		outcome Outcome
 		code    string
 		says    string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Right":            {"https://archive.example", ProxyAuth{"us er", secret}, false, NotSent, "proxy", "the proxy refused to connect: 502 Bad Gateway"},
 		"Wrong":            {"https://archive.example", ProxyAuth{"us er", wrong}, false, NotSent, "http-407", "the proxy refused to connect: 407 Proxy Authentication Required"},
 		"None":             {"https://archive.example", ProxyAuth{}, false, NotSent, "http-407", "407 Proxy Authentication Required"},
@@ -314,28 +313,26 @@ func TestProxy_I20_I24_SignIn(t *testing.T) {
 		"NoSecret":         {"https://archive.example", ProxyAuth{"us er", none}, false, NotSent, "credentials", "sign in at the proxy: the secret cannot be read"},
 		"Gateway":          {gateway.URL, ProxyAuth{"us er", secret}, false, NotProcessed, "http-407", "407 Proxy Authentication Required: an HTML page"},
 		"GatewayForTokens": {gateway.URL, ProxyAuth{"us er", secret}, true, NotSent, "http-407", "get a token: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := Config{BaseURL: r.base, Proxy: proxy.URL, ProxyAuth: r.auth}
-			if r.oauth {
-				cfg.Auth = oauth()
-			}
-			api, store := clients(t, cfg)
-			_, err := do(t, api, post("register", "[]"))
-			e := failure(t, err)
-			kit.Want(t, "outcome", e.Outcome, r.outcome)
-			kit.Want(t, "code", e.Code, r.code)
-			kit.Want(t, "denied", e.Denied, r.code != "proxy")
-			kit.Holds(t, "error", e.Error(), r.says)
-			kit.Lacks(t, "error", e.Error(), secretCanary)
-			if r.base == gateway.URL {
-				kit.Want(t, "sign-in sent to another than the proxy", elsewhere.Load(), any(""))
-				_, err = store.put(context.Background(), upload{Op: "upload", URL: gateway.URL + "/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
-				kit.Want(t, "outcome of an upload", uploadError(err).Outcome, NotProcessed)
-				kit.Want(t, "code of an upload", uploadError(err).Code, "http-407")
-			}
-		})
-	}
+	}, func(t *testing.T, r row) {
+		cfg := Config{BaseURL: r.base, Proxy: proxy.URL, ProxyAuth: r.auth}
+		if r.oauth {
+			cfg.Auth = oauth()
+		}
+		api, store := clients(t, cfg)
+		_, err := do(t, api, post("register", "[]"))
+		e := failure(t, err)
+		kit.Want(t, "outcome", e.Outcome, r.outcome)
+		kit.Want(t, "code", e.Code, r.code)
+		kit.Want(t, "denied", e.Denied, r.code != "proxy")
+		kit.Holds(t, "error", e.Error(), r.says)
+		kit.Lacks(t, "error", e.Error(), secretCanary)
+		if r.base == gateway.URL {
+			kit.Want(t, "sign-in sent to another than the proxy", elsewhere.Load(), any(""))
+			_, err = store.put(context.Background(), upload{Op: "upload", URL: gateway.URL + "/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
+			kit.Want(t, "outcome of an upload", uploadError(err).Outcome, NotProcessed)
+			kit.Want(t, "code of an upload", uploadError(err).Code, "http-407")
+		}
+	})
 }
 
 func TestTLS_OwnAuthority(t *testing.T) {

@@ -81,24 +81,22 @@ func closed(op string) Request {
 // them is repeated once, whole.
 func TestOAuth_I24_RevokedTokenIsRenewedOnce(t *testing.T) {
 	for _, refusal := range []int{http.StatusUnauthorized, http.StatusForbidden} {
-		t.Run(http.StatusText(refusal), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &revoking{tokenServer: tokenServer{life: 86400}, refusal: refusal}
-				api := s.api(t)
-				kit.Value(do(t, api, get("ask")))(t)
-				s.revoke()
-				s.bodies = nil
-				var wg sync.WaitGroup
-				for range 20 {
-					wg.Go(func() {
-						kit.Want(t, "the error of Do",
-							kit.Err(api.Do(context.Background(), post("register", "[1,2,3]"))), nil)
-					})
-				}
-				wg.Wait()
-				kit.Check(t, s.asked == 2 && len(s.bodies) == 40 && !slices.ContainsFunc(s.bodies, func(b string) bool { return b != "[1,2,3]" }),
-					"%d token requests, want 2; %d calls, want 40: %q", s.asked, len(s.bodies), s.bodies)
-			})
+		kit.Bubble(t, http.StatusText(refusal), func(t *testing.T) {
+			s := &revoking{tokenServer: tokenServer{life: 86400}, refusal: refusal}
+			api := s.api(t)
+			kit.Value(do(t, api, get("ask")))(t)
+			s.revoke()
+			s.bodies = nil
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					kit.Want(t, "the error of Do",
+						kit.Err(api.Do(context.Background(), post("register", "[1,2,3]"))), nil)
+				})
+			}
+			wg.Wait()
+			kit.Check(t, s.asked == 2 && len(s.bodies) == 40 && !slices.ContainsFunc(s.bodies, func(b string) bool { return b != "[1,2,3]" }),
+				"%d token requests, want 2; %d calls, want 40: %q", s.asked, len(s.bodies), s.bodies)
 		})
 	}
 }

@@ -107,29 +107,27 @@ func TestSendFile_I9_LeavesOnce(t *testing.T) {
 
 // I20: a redirect that keeps the method opens the file again, and goes only where an operator allows.
 func TestSendFile_I20_RedirectsOpenTheFileAgain(t *testing.T) {
-	for name, listed := range map[string]bool{"Listed": true, "NotListed": false} {
-		t.Run(name, func(t *testing.T) {
-			c := &careless{}
-			end := httptest.NewServer(c)
-			defer end.Close()
-			start := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				io.Copy(io.Discard, r.Body)
-				w.Header().Set("Location", end.URL+"/there")
-				w.WriteHeader(http.StatusTemporaryRedirect)
-			})
-			cfg := Config{BaseURL: start.URL}
-			if listed {
-				cfg.AllowedHosts = []string{strings.TrimPrefix(end.URL, "http://")}
-			}
-			api, _ := clients(t, cfg)
-			opened := 0
-			b := framed("BODY", "")
-			b.Open = func() (io.ReadCloser, error) { opened++; return bodyOf("BODY")() }
-			_, err := api.SendFile(t.Context(), sendPath(), b)
-			want := map[bool]int{true: 2, false: 1}[listed]
-			kit.Check(t, opened == want && (err == nil) == listed, "opened %d times, %v", opened, err)
+	kit.Rows(t, map[string]bool{"Listed": true, "NotListed": false}, func(t *testing.T, listed bool) {
+		c := &careless{}
+		end := httptest.NewServer(c)
+		defer end.Close()
+		start := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			w.Header().Set("Location", end.URL+"/there")
+			w.WriteHeader(http.StatusTemporaryRedirect)
 		})
-	}
+		cfg := Config{BaseURL: start.URL}
+		if listed {
+			cfg.AllowedHosts = []string{strings.TrimPrefix(end.URL, "http://")}
+		}
+		api, _ := clients(t, cfg)
+		opened := 0
+		b := framed("BODY", "")
+		b.Open = func() (io.ReadCloser, error) { opened++; return bodyOf("BODY")() }
+		_, err := api.SendFile(t.Context(), sendPath(), b)
+		want := map[bool]int{true: 2, false: 1}[listed]
+		kit.Check(t, opened == want && (err == nil) == listed, "opened %d times, %v", opened, err)
+	})
 }
 
 // I24: a token that the service does not take any more is replaced, and the file is sent with the new one.

@@ -232,10 +232,11 @@ func TestReadReceiver(t *testing.T) {
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		ticket         Ticket
 		alone, limited time.Duration // unlimited, and limited to 15 minutes
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NothingKnown":              {Ticket{}, 15 * time.Minute, 15 * time.Minute},
 		"SignedAtAlone":             {Ticket{Date: noon, SignedAt: noon.Add(-time.Hour)}, 15 * time.Minute, 15 * time.Minute},
 		"ServiceClockAheadByAnHour": {Ticket{Date: noon.Add(time.Hour), SignedAt: noon.Add(time.Hour), Validity: 15 * time.Minute}, 15*time.Minute - time.Second, 15*time.Minute - time.Second},
@@ -247,12 +248,10 @@ func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
 		"LongWithoutADate":          {Ticket{SignedAt: noon, Validity: time.Hour}, time.Hour, 15 * time.Minute},
 		"ValidityAlone":             {Ticket{Date: noon, Validity: 5 * time.Minute}, 5 * time.Minute, 5 * time.Minute},
 		"ExpiredOnArrival":          {Ticket{Date: noon.Add(time.Hour), SignedAt: noon, Validity: time.Minute}, -59*time.Minute - time.Second, -59*time.Minute - time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			kit.Want(t, "the life", row.ticket.Life(), row.alone)
-			limited := row.ticket.LimitLife(15 * time.Minute)
-			got := limited.Life()
-			kit.Check(t, got == row.limited && limited.LimitLife(15*time.Minute).Life() == got, "limited: Life = %v, want %v", got, row.limited)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		kit.Want(t, "the life", row.ticket.Life(), row.alone)
+		limited := row.ticket.LimitLife(15 * time.Minute)
+		got := limited.Life()
+		kit.Check(t, got == row.limited && limited.LimitLife(15*time.Minute).Life() == got, "limited: Life = %v, want %v", got, row.limited)
+	})
 }

@@ -177,10 +177,11 @@ func TestIgnoreRules_I32_RefuseWhatHidesEverything(t *testing.T) {
 // I4: what looks like an answer of somebody else, or like a part of a file, is told from what looks whole.
 func TestCheckForm_I4(t *testing.T) {
 	long := strings.Repeat("x", 3000)
-	for name, r := range map[string]struct {
+	type row struct {
 		content string
 		want    error
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"PDF":              {"%PDF-1.7 " + long + "%%EOF\n", nil},
 		"CutPDF":           {"%PDF-1.7 " + long, ErrCutOff},
 		"ZIP":              {"PK\x03\x04" + long + "PK\x05\x06" + strings.Repeat("\x00", 18), nil},
@@ -205,12 +206,10 @@ func TestCheckForm_I4(t *testing.T) {
 		"BracesInText":     {"{braces} in a text", nil},
 		"Text":             {"number;amount\n1;2\n", nil},
 		"Short":            {"x", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := CheckForm(strings.NewReader(r.content), int64(len(r.content)), false)
-			kit.Check(t, errors.Is(err, r.want) && (err == nil) == (r.want == nil), "%v, want %v", err, r.want)
-		})
-	}
+	}, func(t *testing.T, r row) {
+		err := CheckForm(strings.NewReader(r.content), int64(len(r.content)), false)
+		kit.Check(t, errors.Is(err, r.want) && (err == nil) == (r.want == nil), "%v, want %v", err, r.want)
+	})
 	kit.Want(t, "an empty file is judged elsewhere", CheckForm(bytes.NewReader(nil), 0, false), nil)
 }
 

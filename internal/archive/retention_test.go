@@ -17,10 +17,11 @@ func TestRetention_Ended(t *testing.T) {
 		when := kit.Value(time.Parse(time.RFC3339, s))(t)
 		return when
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		years         Retention
 		archived, end string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"TenYears":                 {10, "2026-11-20T13:32:00Z", "2036-11-20T00:00:00Z"},
 		"OneYear":                  {1, "2026-11-20T00:00:00Z", "2027-11-20T00:00:00Z"},
 		"Longest":                  {MaxRetention, "2026-12-31T23:59:59Z", "2041-12-31T00:00:00Z"},
@@ -33,18 +34,16 @@ func TestRetention_Ended(t *testing.T) {
 		"TheServiceIsBehindOfUTC":  {10, "2026-11-19T23:30:00-02:00", "2036-11-20T00:00:00Z"},
 		"AFractionBeforeMidnight":  {10, "2026-11-19T23:59:59.999Z", "2036-11-19T00:00:00Z"},
 		"AtMidnightOfTheFirstOfIt": {10, "2026-01-01T00:00:00Z", "2036-01-01T00:00:00Z"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			archived, end := at(row.archived), at(row.end)
-			for _, one := range []struct {
-				off  time.Duration
-				over bool
-			}{{-24 * time.Hour, false}, {-1, false}, {0, true}, {24 * time.Hour, true}, {400 * 24 * time.Hour, true}} {
-				got := row.years.Ended(archived, end.Add(one.off))
-				kit.Check(t, got == one.over, "%v from its end: ended %t", one.off, got)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		archived, end := at(row.archived), at(row.end)
+		for _, one := range []struct {
+			off  time.Duration
+			over bool
+		}{{-24 * time.Hour, false}, {-1, false}, {0, true}, {24 * time.Hour, true}, {400 * 24 * time.Hour, true}} {
+			got := row.years.Ended(archived, end.Add(one.off))
+			kit.Check(t, got == one.over, "%v from its end: ended %t", one.off, got)
+		}
+	})
 	if Retention(0).Ended(at("1990-01-01T00:00:00Z"), at("2090-01-01T00:00:00Z")) || Retention(10).Ended(time.Time{}, at("2090-01-01T00:00:00Z")) {
 		t.Error("what nobody knows has ended")
 	}

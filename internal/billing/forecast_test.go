@@ -103,11 +103,12 @@ func TestForecast_WhichMonthsTellTheRate(t *testing.T) {
 		return ledger.Total{Vault: "V", Year: year, Month: month, Documents: documents, Bytes: mb * archive.MB}
 	}
 	at := func(month time.Month, day int) time.Time { return time.Date(2026, month, day, 0, 0, 0, 0, time.UTC) }
-	for name, row := range map[string]struct {
+	type row struct {
 		totals []ledger.Total
 		now    time.Time
 		want   string // average, lowest, highest
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		// 6 days of December tell no rate. November does: 1 document and 1 MB a day, and 25 days are left: (70 + 25) / (34 + 25).
 		"SixDays": {[]ledger.Total{total(2026, 11, 30, 30), total(2026, 12, 4, 40)}, at(12, 7), "1.610169 1.610169 1.610169"},
 		// 7 days do: 1 document and 2 MB a day.
@@ -121,17 +122,15 @@ func TestForecast_WhichMonthsTellTheRate(t *testing.T) {
 		"MonthWithoutAny": {[]ledger.Total{total(2026, 9, 30, 60), total(2026, 11, 30, 30)}, at(12, 1), "1.5 1.32967 1.67033"},
 		// July counts as so far alone. As November: (340 + 31) / (61 + 31). As the months without any: 340 / 61. Together 30 in 91 days.
 		"FourMonthsAgo": {[]ledger.Total{total(2026, 7, 31, 310), total(2026, 11, 30, 30)}, at(12, 1), "4.917451 4.032609 5.57377"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bs := kit.Value(Bills(row.totals, Rule{}, row.now))(t)
-			b := bs[len(bs)-1]
-			got := "none"
-			if f := b.Forecast; b.HasForecast {
-				got = string(f.Average + " " + f.Lowest + " " + f.Highest)
-			}
-			kit.Check(t, got == row.want, "%s, want %s: %+v", got, row.want, b)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		bs := kit.Value(Bills(row.totals, Rule{}, row.now))(t)
+		b := bs[len(bs)-1]
+		got := "none"
+		if f := b.Forecast; b.HasForecast {
+			got = string(f.Average + " " + f.Lowest + " " + f.Highest)
+		}
+		kit.Check(t, got == row.want, "%s, want %s: %+v", got, row.want, b)
+	})
 }
 
 // The forecast lies within its band, whatever came.

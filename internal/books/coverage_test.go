@@ -76,12 +76,13 @@ func TestCoverage_I32_Holes(t *testing.T) {
 // deltas of its name have on other days.
 func TestCoverage_I32_ByTheDataSet(t *testing.T) {
 	const hole = "No delta covers 30 Oct 2026:"
-	for name, row := range map[string]struct {
+	type row struct {
 		asked string   // the table; empty: IA_INVOICE
 		day   []string // the table of each delta of 30 October; "-": it has no file
 		rest  string   // tables of the deltas of the other days, besides the one that is asked for
 		want  string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Own":                  {"", []string{"IA_INVOICE"}, "", ""},
 		"OtherTableOfTheSet":   {"", []string{"IA_CODING_ROW"}, "", ""},
 		"SupplierAlone":        {"", []string{"ADM_SUPPLIER"}, "ADM_SUPPLIER", hole},
@@ -96,40 +97,38 @@ func TestCoverage_I32_ByTheDataSet(t *testing.T) {
 		"AnotherDataSet":       {"PR_PURCHASE_ORDER", []string{"GOODS_RECEIPT_DOCUMENT"}, "IA_INVOICE", ""},
 		"OutsideTheList":       {"MY_INVOICES", []string{"MY_INVOICES"}, "IA_INVOICE", ""},
 		"OutsideTheListAndNot": {"MY_INVOICES", []string{"IA_INVOICE"}, "IA_INVOICE", hole},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.since = "2026-10-01"
-			asked := cmp.Or(row.asked, "IA_INVOICE")
-			w.settings = func(s *Settings) { s.Table = asked }
-			hold := func(table, from, to string, number int) {
-				content := []string{jsonOf()}
-				if w.table = table; table == "-" {
-					content = nil
-				}
-				w.hold(delta(fmt.Sprint(from, "-", number), from, to), definitionOf(asked, columnNames...), content...)
+	}, func(t *testing.T, row row) {
+		w := newWorld(t)
+		w.since = "2026-10-01"
+		asked := cmp.Or(row.asked, "IA_INVOICE")
+		w.settings = func(s *Settings) { s.Table = asked }
+		hold := func(table, from, to string, number int) {
+			content := []string{jsonOf()}
+			if w.table = table; table == "-" {
+				content = nil
 			}
-			for _, days := range [][2]string{{"2026-09-01", "2026-10-30"}, {"2026-10-31", "2026-11-19"}} {
-				hold(asked, days[0], days[1], 1)
-				if row.rest != "" {
-					hold(row.rest, days[0], days[1], 2)
-				}
+			w.hold(delta(fmt.Sprint(from, "-", number), from, to), definitionOf(asked, columnNames...), content...)
+		}
+		for _, days := range [][2]string{{"2026-09-01", "2026-10-30"}, {"2026-10-31", "2026-11-19"}} {
+			hold(asked, days[0], days[1], 1)
+			if row.rest != "" {
+				hold(row.rest, days[0], days[1], 2)
 			}
-			for i, table := range row.day {
-				hold(table, "2026-10-30", "2026-10-31", i)
-			}
-			a, _ := w.ask()
-			got := ""
-			for _, h := range a.Coverage.Holes {
-				got += h.String()
-			}
-			if !strings.HasPrefix(got, row.want) || row.want == "" && got != "" || a.IsComplete() != (row.want == "") {
-				t.Errorf("%q, complete %v, want %q", got, a.IsComplete(), row.want)
-			}
-			kit.Want(t, fmt.Sprintf("%q; other deltas are of that day", got),
-				len(row.day) > 0 && row.want != "", strings.Contains(got, "have no table of the data set"))
-		})
-	}
+		}
+		for i, table := range row.day {
+			hold(table, "2026-10-30", "2026-10-31", i)
+		}
+		a, _ := w.ask()
+		got := ""
+		for _, h := range a.Coverage.Holes {
+			got += h.String()
+		}
+		if !strings.HasPrefix(got, row.want) || row.want == "" && got != "" || a.IsComplete() != (row.want == "") {
+			t.Errorf("%q, complete %v, want %q", got, a.IsComplete(), row.want)
+		}
+		kit.Want(t, fmt.Sprintf("%q; other deltas are of that day", got),
+			len(row.day) > 0 && row.want != "", strings.Contains(got, "have no table of the data set"))
+	})
 }
 
 // I32: an extract of which the time is not known covers nothing, and is told.

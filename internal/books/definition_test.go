@@ -92,9 +92,10 @@ func TestDefinition_I31_NoneThatCanBeRead(t *testing.T) {
 	const head = "ID,INVOICE_NUM,SUPPLIER,ORG,INVOICE_DATE,CURRENCY,KIND,STATUS,"
 	full := invoice("1", "1", "KIND", "RE")
 	lacking := invoice("1", "1", "GROSS_SUM", nil, "TOTAL", "119", "KIND", nil)
-	for name, row := range map[string]struct {
+	type row struct {
 		definition, content, want string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"None":               {"", jsonOf(full), "1 119 archived"},
 		"OtherForm":          {`{"IA_INVOICE": ["ID"]}`, jsonOf(full), "1 119 archived"},
 		"NoColumns":          {`[{"Table name": "IA_INVOICE", "Columns": []}]`, jsonOf(full), "1 119 archived"},
@@ -104,30 +105,28 @@ func TestDefinition_I31_NoneThatCanBeRead(t *testing.T) {
 		"RenamedInCSV":       {"", head + "TOTAL\n1,1,Huber GmbH,Acme,2026-10-05,EUR,,Booked,119.00\n", "books.columns.amount"},
 		"RenamedInOtherForm": {`{"IA_INVOICE": ["ID"]}`, jsonOf(lacking), "books.columns.amount"},
 		"NoRecord":           {"", jsonOf(), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			var raw []byte
-			if row.definition != "" {
-				raw = []byte(row.definition)
-			}
-			w.hold(delta("1", "2026-01-01", "2026-11-19"), raw, row.content)
-			w.drop("1", documentOf("1"), ledger.Archived)
-			a, rows := w.ask()
-			got := amountsOf(rows)
-			for _, p := range a.Problems {
-				got += p.String()
-			}
-			kit.Holds(t, "the answer", got, row.want)
-			isRead := !strings.Contains(row.want, "books.")
-			if a.IsComplete() != isRead {
-				t.Errorf("complete %v, want %v; %v", a.IsComplete(), isRead, a.Problems)
-			}
-			if isRead && (len(a.Coverage.Changes) != 1 || !strings.Contains(a.Coverage.Changes[0].String(), "no table definition that can be read")) {
-				t.Errorf("the warnings are %v, want one", a.Coverage.Changes)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		w := newWorld(t)
+		var raw []byte
+		if row.definition != "" {
+			raw = []byte(row.definition)
+		}
+		w.hold(delta("1", "2026-01-01", "2026-11-19"), raw, row.content)
+		w.drop("1", documentOf("1"), ledger.Archived)
+		a, rows := w.ask()
+		got := amountsOf(rows)
+		for _, p := range a.Problems {
+			got += p.String()
+		}
+		kit.Holds(t, "the answer", got, row.want)
+		isRead := !strings.Contains(row.want, "books.")
+		if a.IsComplete() != isRead {
+			t.Errorf("complete %v, want %v; %v", a.IsComplete(), isRead, a.Problems)
+		}
+		if isRead && (len(a.Coverage.Changes) != 1 || !strings.Contains(a.Coverage.Changes[0].String(), "no table definition that can be read")) {
+			t.Errorf("the warnings are %v, want one", a.Coverage.Changes)
+		}
+	})
 }
 
 // I31, I32: the service may add files to a table's ZIP, and files and tables to an

@@ -24,11 +24,12 @@ func TestAnswer_I31_Verdicts(t *testing.T) {
 		doc   archive.Document
 		state ledger.State
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		booked []rec
 		drops  []dropped
 		want   []string // by the order of date, number and key
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Archived":      {[]rec{invoice("1", "4711")}, []dropped{{documentOf("4711"), ledger.Archived}}, []string{"archived"}},
 		"SpaceAndForm":  {[]rec{invoice("1", " Re\u0301-1 ")}, []dropped{{documentOf("R\u00e9-1"), ledger.Archived}}, []string{"archived"}},
 		"AmountByValue": {[]rec{invoice("1", "1", "GROSS_SUM", json.Number("1.19e2"))}, []dropped{{documentOf("1"), ledger.Archived}}, []string{"archived"}},
@@ -71,29 +72,27 @@ func TestAnswer_I31_Verdicts(t *testing.T) {
 		"UnreadableSum":  {[]rec{invoice("1", "4711", "GROSS_SUM", "119,00")}, []dropped{{documentOf("4711"), ledger.Archived}}, []string{"unreadable"}},
 		"UnreadableDate": {[]rec{invoice("1", "4711", "INVOICE_DATE", "soon")}, []dropped{{documentOf("4711"), ledger.Archived}}, []string{"unreadable"}},
 		"OtherMonth":     {[]rec{invoice("1", "4711", "INVOICE_DATE", "2026-09-30")}, nil, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.hold(delta("1", "2026-01-01", "2026-11-19"), definitionOf("IA_INVOICE", columnNames...), jsonOf(row.booked...))
-			for i, d := range row.drops {
-				w.drop(fmt.Sprintf("Folder %d", i), d.doc, d.state)
+	}, func(t *testing.T, row row) {
+		w := newWorld(t)
+		w.hold(delta("1", "2026-01-01", "2026-11-19"), definitionOf("IA_INVOICE", columnNames...), jsonOf(row.booked...))
+		for i, d := range row.drops {
+			w.drop(fmt.Sprintf("Folder %d", i), d.doc, d.state)
+		}
+		a, rows := w.ask()
+		var got []string
+		for _, r := range rows {
+			word := r.Verdict.String()
+			if r.Difference != 0 {
+				word += ": " + r.Difference.String()
 			}
-			a, rows := w.ask()
-			var got []string
-			for _, r := range rows {
-				word := r.Verdict.String()
-				if r.Difference != 0 {
-					word += ": " + r.Difference.String()
-				}
-				got = append(got, word)
-			}
-			kit.Check(t, strings.Join(got, ", ") == strings.Join(row.want, ", "),
-				"%q, want %q: %+v", got, row.want, rows)
-			if n := a.Counts[Archived]; a.Missing() != uint64(len(rows))-n {
-				t.Errorf("missing %d of %d", a.Missing(), len(rows))
-			}
-		})
-	}
+			got = append(got, word)
+		}
+		kit.Check(t, strings.Join(got, ", ") == strings.Join(row.want, ", "),
+			"%q, want %q: %+v", got, row.want, rows)
+		if n := a.Counts[Archived]; a.Missing() != uint64(len(rows))-n {
+			t.Errorf("missing %d of %d", a.Missing(), len(rows))
+		}
+	})
 }
 
 // I31: what the archive's own index has counts, and what it lacks does not. An index that was not read to its end concludes nothing.

@@ -106,10 +106,11 @@ func TestMatching_I31_SameAnswers(t *testing.T) {
 // I31: what was kept counts only for the ledger, the extracts and the settings that it was made of, and only with each of its bytes.
 func TestMatching_I31_OnlyOfTheSame(t *testing.T) {
 	q := Question{From: "2026-10-01", To: "2026-10-31", Now: day("2026-11-20")}
-	for name, row := range map[string]struct {
+	type row struct {
 		change func(*world)
 		want   uint64 // archived
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"LedgerWentOn": {func(w *world) { w.drop("Again", documentOf("1"), ledger.Archived) }, 0}, // now two fit
 		"NewExtract": {func(w *world) {
 			w.hold(delta("2", "2026-11-19", "2026-11-20"), definitionOf("IA_INVOICE", columnNames...), jsonOf(invoice("1", "1", "GROSS_SUM", "7"), invoice("8", "8")))
@@ -118,15 +119,13 @@ func TestMatching_I31_OnlyOfTheSame(t *testing.T) {
 			w.change("UPDATE matching_part SET content = CAST(substr(content, 1, length(content) - 1) || x'01' AS BLOB) WHERE kind = 1")
 		}, 1},
 		"LostPart": {func(w *world) { w.change("DELETE FROM matching_part WHERE kind = 0") }, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newMatchedWorld(t)
-			w.askWatched(q)
-			row.change(w)
-			got, isRead := w.askWatched(q)
-			kit.Check(t, isRead && got.Counts[Archived] == row.want, "read %v, %+v", isRead, got.Counts)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		w := newMatchedWorld(t)
+		w.askWatched(q)
+		row.change(w)
+		got, isRead := w.askWatched(q)
+		kit.Check(t, isRead && got.Counts[Archived] == row.want, "read %v, %+v", isRead, got.Counts)
+	})
 }
 
 // I31: an answer that reads the archive's index neither uses matches that were made without it, nor leaves its own to others.

@@ -36,7 +36,7 @@ func TestRecords_I31_Forms(t *testing.T) {
 	csvOf := func(sep string) string {
 		return strings.Join([]string{"EXTRA", "GROSS_SUM", "INVOICE_NUM", "STATUS", "ID"}, sep) + "\r\n" + strings.Join([]string{`"a` + sep + `b"`, "9007199254740993.10", `"Ré ""1"""`, "", "1"}, sep) + "\r\n"
 	}
-	for name, content := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"List":           "[" + object + "]",
 		"SpaceAround":    "\r\n [ " + object + " ] \n",
 		"ByteOrderMark":  "\ufeff[" + object + "]",
@@ -47,12 +47,10 @@ func TestRecords_I31_Forms(t *testing.T) {
 		"CSVWithMark":    "\ufeff" + csvOf(";"),
 		"CSVWithTab":     csvOf("\t"),
 		"OtherPositions": "ID,INVOICE_NUM,GROSS_SUM,STATUS\n1,\"Ré \"\"1\"\"\",9007199254740993.10,\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := readAll(testSettings(), content)
-			kit.Check(t, err == nil && len(got) == 1 && maps.Equal(got[0], want), "%v, %v; want %v", got, err, want)
-		})
-	}
+	}, func(t *testing.T, content string) {
+		got, err := readAll(testSettings(), content)
+		kit.Check(t, err == nil && len(got) == 1 && maps.Equal(got[0], want), "%v, %v; want %v", got, err, want)
+	})
 	for name, content := range map[string]string{"Lines": object + "\n" + object, "List": "[" + object + "," + object + "]", "EmptyBetween": object + "\n{}\n" + object} {
 		if got, err := readAll(testSettings(), content); err != nil || len(got) < 2 || !maps.Equal(got[len(got)-1], want) {
 			t.Errorf("%s: %v, %v, want no error, len(got) >= 2, got[len(got)-1] = %v", name, got, err, want)
@@ -66,7 +64,7 @@ func TestRecords_I31_Forms(t *testing.T) {
 // I32: a file that is cut off, or that has more than its list, is not read as a shorter one.
 func TestRecords_I32_WhatIsNotWhole(t *testing.T) {
 	const one = `{"ID":"1","INVOICE_NUM":"1"}`
-	for name, row := range map[string]struct{ content, want string }{
+	kit.Rows(t, map[string]struct{ content, want string }{
 		"CutInList":      {"[" + one + ",", "unexpected EOF"},
 		"TwoLists":       {`{"errors":[],"data":[` + one + `]}`, "which of them are the records"},
 		"ListInRecord":   {`{"TAGS":[],"ID":"1","INVOICE_NUM":"1"}`, "which of them are the records"},
@@ -90,12 +88,10 @@ func TestRecords_I32_WhatIsNotWhole(t *testing.T) {
 		"ColumnTwice":    {"ID,ID,INVOICE_NUM,STATUS\n1,2,3,4\n", "twice"},
 		"ShortRow":       {"ID,INVOICE_NUM,STATUS\n1,2\n", "fields"},
 		"OtherEncoding":  {"ID,INVOICE_NUM,STATUS\n1,M\xfcller,3\n", "extracts.csv.encoding"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := readAll(testSettings(), row.content)
-			kit.Check(t, err != nil && strings.Contains(err.Error(), row.want), "%v, %v; want an error with %q", got, err, row.want)
-		})
-	}
+	}, func(t *testing.T, row struct{ content, want string }) {
+		got, err := readAll(testSettings(), row.content)
+		kit.Check(t, err != nil && strings.Contains(err.Error(), row.want), "%v, %v; want an error with %q", got, err, row.want)
+	})
 	failed := errors.New("stop here")
 	for _, content := range []string{"[" + one + "]", one, "ID,INVOICE_NUM,STATUS\n1,2,3\n"} {
 		kit.Fails(t, fmt.Sprintf("%q", content),

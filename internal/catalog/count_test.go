@@ -21,47 +21,45 @@ import (
 // Rows that differ from the balance are told, whoever runs: beside a stopped daemon nothing changes, and a running one makes the file
 // anew, each time that it happens.
 func TestCompare_I32_SpoiledRows(t *testing.T) {
-	for name, statement := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"MissingRow":  "DELETE FROM document WHERE id = 3",
 		"OtherState":  "UPDATE document SET state = (state + 1) % 12 WHERE id = 3",
 		"NoSuchState": "UPDATE document SET state = 99 WHERE id = 3",
 		"AllRows":     "DELETE FROM document",
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 4)
-			w.goOn(100)
-			path := filepath.Join(w.dir, FileName)
-			spoil := func() {
-				db, err := sql.Open("sqlite", path)
-				if err == nil {
-					_, err = db.Exec(statement)
-				}
-				kit.Must(t, errors.Join(err, db.Close()))
+	}, func(t *testing.T, statement string) {
+		w := newWorld(t, 4)
+		w.goOn(100)
+		path := filepath.Join(w.dir, FileName)
+		spoil := func() {
+			db, err := sql.Open("sqlite", path)
+			if err == nil {
+				_, err = db.Exec(statement)
 			}
-			w.inBubble(t, func(t *testing.T) { runUntilMade(New(w.config()))() })
-			c := OpenStopped(t.Context(), w.config())
-			kit.Want(t, "before", c.Compare(t.Context()), (Comparison{}))
-			kit.Must(t, c.Close())
-			w.inBubble(t, func(t *testing.T) {
-				c := New(w.config())
-				stop := runUntilMade(c)
-				defer stop()
-				for range 2 {
-					spoil()
-					got := c.Compare(t.Context())
-					kit.Check(t, got.Differs != "" && got.NotDone == "", "running: %+v", got)
-					time.Sleep(2 * retryAfter)
-					synctest.Wait()
-					kit.Want(t, "made anew", c.Compare(t.Context()), (Comparison{}))
-				}
-			})
-			spoil()
-			c = OpenStopped(t.Context(), w.config())
-			got := c.Compare(t.Context())
-			kit.Check(t, strings.Contains(got.Differs, "it has") || strings.Contains(got.Differs, "its rows (seen "), "stopped: %+v", got)
-			kit.Must(t, c.Close())
+			kit.Must(t, errors.Join(err, db.Close()))
+		}
+		w.inBubble(t, func(t *testing.T) { runUntilMade(New(w.config()))() })
+		c := OpenStopped(t.Context(), w.config())
+		kit.Want(t, "before", c.Compare(t.Context()), (Comparison{}))
+		kit.Must(t, c.Close())
+		w.inBubble(t, func(t *testing.T) {
+			c := New(w.config())
+			stop := runUntilMade(c)
+			defer stop()
+			for range 2 {
+				spoil()
+				got := c.Compare(t.Context())
+				kit.Check(t, got.Differs != "" && got.NotDone == "", "running: %+v", got)
+				time.Sleep(2 * retryAfter)
+				synctest.Wait()
+				kit.Want(t, "made anew", c.Compare(t.Context()), (Comparison{}))
+			}
 		})
-	}
+		spoil()
+		c = OpenStopped(t.Context(), w.config())
+		got := c.Compare(t.Context())
+		kit.Check(t, strings.Contains(got.Differs, "it has") || strings.Contains(got.Differs, "its rows (seen "), "stopped: %+v", got)
+		kit.Must(t, c.Close())
+	})
 }
 
 // A catalog that is behind, being made, closed or missing is told as that, and not as one that differs.

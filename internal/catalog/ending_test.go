@@ -45,34 +45,32 @@ func TestCatalog_I26_AFileOfAnotherUserIsMovedAway(t *testing.T) {
 		kit.Missing(t, "root, to give a file to another user")
 	}
 	const me, other = 65534, 1
-	for name, at := range map[string]string{"File": "", "Log": "-wal"} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 32)
-			w.goOn(20)
-			w.inBubble(t, func(*testing.T) { runUntilMade(New(w.config()))() })
-			path := filepath.Join(w.dir, FileName)
-			if at != "" {
-				kit.Must(t, os.WriteFile(path+at, nil, 0o600))
+	kit.Rows(t, map[string]string{"File": "", "Log": "-wal"}, func(t *testing.T, at string) {
+		w := newWorld(t, 32)
+		w.goOn(20)
+		w.inBubble(t, func(*testing.T) { runUntilMade(New(w.config()))() })
+		path := filepath.Join(w.dir, FileName)
+		if at != "" {
+			kit.Must(t, os.WriteFile(path+at, nil, 0o600))
+		}
+		for p := w.dir; p != os.TempDir(); p = filepath.Dir(p) {
+			kit.Must(t, os.Chmod(p, 0o755))
+		}
+		kit.Must(t, errors.Join(os.Chown(w.dir, me, me), os.Chown(path, me, me), os.Chown(path+at, other, other)))
+		moved := make(chan error)
+		go func() { // as another user, on a thread of its own, which ends with this
+			runtime.LockOSThread()
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, me, me, me); errno != 0 {
+				moved <- errno
+				return
 			}
-			for p := w.dir; p != os.TempDir(); p = filepath.Dir(p) {
-				kit.Must(t, os.Chmod(p, 0o755))
-			}
-			kit.Must(t, errors.Join(os.Chown(w.dir, me, me), os.Chown(path, me, me), os.Chown(path+at, other, other)))
-			moved := make(chan error)
-			go func() { // as another user, on a thread of its own, which ends with this
-				runtime.LockOSThread()
-				if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, me, me, me); errno != 0 {
-					moved <- errno
-					return
-				}
-				_, err := New(w.config()).moveForeign()
-				moved <- err
-			}()
-			err := <-moved
-			kit.Check(t, reasonToRebuild(err) != nil, "err = %v, want reasonToRebuild(err) other than nil", err)
-			kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+".foreign-1"+at)), nil)
-		})
-	}
+			_, err := New(w.config()).moveForeign()
+			moved <- err
+		}()
+		err := <-moved
+		kit.Check(t, reasonToRebuild(err) != nil, "err = %v, want reasonToRebuild(err) other than nil", err)
+		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+".foreign-1"+at)), nil)
+	})
 }
 
 // Reading ahead gives every row in order, ends with the first error of whoever has one, and leaves no goroutine.

@@ -59,7 +59,7 @@ func filesHold(t *testing.T, c *Catalog, words ...string) (held []string) {
 func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 	// No piece of them occurs in what else the world has.
 	const sender, number, address = "Qwxvzj & Zjkqwv", "ZQXW-99887", "wqzvkj@vjqz.example"
-	for name, make := range map[string]func(w *world, x *life){
+	kit.Rows(t, map[string]func(w *world, x *life){
 		"Sealed": func(_ *world, x *life) {
 			m := archive.Document{Type: "Invoice", Number: number, Date: "2026-11-03T00:00:00Z", SenderName: sender, SenderIDs: []string{"DE-" + address}}
 			x.live(x.item(fill.Item{Name: "x", Route: ledger.Vault, Vault: "V1", Document: m}), "x")
@@ -73,50 +73,48 @@ func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 			w.goByPDF(x, "scan.pdf", "scan.pdf")
 			x.doc.Metadata = archive.PDFRequest{Receiving: number + "@in.example", Notify: sender + address}.Encode()
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			words := []string{sender, number, address, "qwxvzj", "wxvzj", "zjkqwv", "jkqwv", "998877"[:5], "wqzvkj", "qzvkj"}
-			w := newWorld(t, 41)
-			w.goOn(60)
-			x := w.newLife()
-			make(w, x)
-			w.inBubble(t, func(t *testing.T) {
-				cfg := w.config()
-				erased := map[archive.Key]bool{}
-				cfg.Ledger = erasedLedger{w.led, erased}
-				c := New(cfg)
-				stop := runUntilMade(c)
-				defer stop()
-				follow := func() {
-					c.Wake()
-					time.Sleep(gatherTime + retryAfter + startFirst)
-					synctest.Wait()
-				}
-				time.Sleep(2 * retryAfter)
-				w.goOnWith(x)
-				w.goOnWith(x)
-				follow()
-				held := filesHold(t, c, words...)
-				kit.Check(t, len(held) >= 4, "before: %q: the test shows nothing", held)
-				w.goOn(30) // further rows, and segments of the index, lie behind them
-				follow()
-				erased[x.key] = true
-				w.goOnWith(x)
+	}, func(t *testing.T, make func(w *world, x *life)) {
+		words := []string{sender, number, address, "qwxvzj", "wxvzj", "zjkqwv", "jkqwv", "998877"[:5], "wqzvkj", "qzvkj"}
+		w := newWorld(t, 41)
+		w.goOn(60)
+		x := w.newLife()
+		make(w, x)
+		w.inBubble(t, func(t *testing.T) {
+			cfg := w.config()
+			erased := map[archive.Key]bool{}
+			cfg.Ledger = erasedLedger{w.led, erased}
+			c := New(cfg)
+			stop := runUntilMade(c)
+			defer stop()
+			follow := func() {
 				c.Wake()
-				time.Sleep(gatherTime + startFirst/2) // not made anew yet
+				time.Sleep(gatherTime + retryAfter + startFirst)
 				synctest.Wait()
-				held = filesHold(t, c, words...)
-				kit.Check(t, len(held) <= 0, "a moment later the files hold %q", held)
-				follow()
-				held = filesHold(t, c, words...)
-				kit.Check(t, len(held) <= 0, "the files hold %q", held)
-				s := c.Status()
-				kit.Check(t, s.Describe() == "" && helps(c, NewQuery([]string{"acme"})), "the catalog did not come back: %+v", s)
-			})
-			log := w.log.String()
-			kit.Check(t, strings.Count(log, "made anew") == 2 && !strings.Contains(log, "WARN") && !strings.Contains(log, "ERROR"), "it says:\n%s", log)
+			}
+			time.Sleep(2 * retryAfter)
+			w.goOnWith(x)
+			w.goOnWith(x)
+			follow()
+			held := filesHold(t, c, words...)
+			kit.Check(t, len(held) >= 4, "before: %q: the test shows nothing", held)
+			w.goOn(30) // further rows, and segments of the index, lie behind them
+			follow()
+			erased[x.key] = true
+			w.goOnWith(x)
+			c.Wake()
+			time.Sleep(gatherTime + startFirst/2) // not made anew yet
+			synctest.Wait()
+			held = filesHold(t, c, words...)
+			kit.Check(t, len(held) <= 0, "a moment later the files hold %q", held)
+			follow()
+			held = filesHold(t, c, words...)
+			kit.Check(t, len(held) <= 0, "the files hold %q", held)
+			s := c.Status()
+			kit.Check(t, s.Describe() == "" && helps(c, NewQuery([]string{"acme"})), "the catalog did not come back: %+v", s)
 		})
-	}
+		log := w.log.String()
+		kit.Check(t, strings.Count(log, "made anew") == 2 && !strings.Contains(log, "WARN") && !strings.Contains(log, "ERROR"), "it says:\n%s", log)
+	})
 }
 
 // I7: a document that is erased while the catalog is being made is in no file either, once the catalog has followed.

@@ -72,11 +72,12 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 			return errors.Join(err, f.Close())
 		}
 	}
-	for name, tt := range map[string]struct {
+	type row struct {
 		plant   func(path string) error
 		says    string
 		foreign bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Removed":          {os.Remove, "there is none", false},
 		"Empty":            {write(nil), "another form", false},
 		"Foreign":          {write(foreign), "catalog.db is not ours; moved to catalog.db.foreign-1, rebuilding", true},
@@ -94,30 +95,28 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 		"MissingTable":     {change("DROP TABLE party"), "another form", false},
 		"CrushedPages":     {overwrite(4096, bytes.Repeat([]byte{0xee}, 8192)), "anew", false},
 		"LogRemoved":       {change("PRAGMA user_version = 1"), "its write-ahead log is gone", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 1)
-			w.goOn(200)
-			path := filepath.Join(w.dir, FileName)
-			w.inBubble(t, func(t *testing.T) {
-				stop := runUntilMade(New(w.config()))
-				stop()
-			})
-			kit.Must(t, tt.plant(path))
-			w.log.Reset()
-			w.inBubble(t, func(t *testing.T) {
-				c := New(w.config())
-				stop := runUntilMade(c)
-				s := c.Status()
-				kit.Check(t, s.Made == 100 && s.Describe() == "" && w.mustFind(c, "4711") && w.mustFind(c, "0500", "mul"), "not made anew: %+v", s)
-				stop()
-			})
-			kit.Holds(t, "the log", w.log.String(), tt.says)
-			_, err := os.Lstat(path + ".foreign-1")
-			kit.Check(t, errors.Is(err, fs.ErrNotExist) != tt.foreign, "moved away: %v", err)
-			kit.Want(t, "info.Mode()", kit.Value(os.Lstat(path))(t).Mode(), 0o600)
+	}, func(t *testing.T, tt row) {
+		w := newWorld(t, 1)
+		w.goOn(200)
+		path := filepath.Join(w.dir, FileName)
+		w.inBubble(t, func(t *testing.T) {
+			stop := runUntilMade(New(w.config()))
+			stop()
 		})
-	}
+		kit.Must(t, tt.plant(path))
+		w.log.Reset()
+		w.inBubble(t, func(t *testing.T) {
+			c := New(w.config())
+			stop := runUntilMade(c)
+			s := c.Status()
+			kit.Check(t, s.Made == 100 && s.Describe() == "" && w.mustFind(c, "4711") && w.mustFind(c, "0500", "mul"), "not made anew: %+v", s)
+			stop()
+		})
+		kit.Holds(t, "the log", w.log.String(), tt.says)
+		_, err := os.Lstat(path + ".foreign-1")
+		kit.Check(t, errors.Is(err, fs.ErrNotExist) != tt.foreign, "moved away: %v", err)
+		kit.Want(t, "info.Mode()", kit.Value(os.Lstat(path))(t).Mode(), 0o600)
+	})
 }
 
 // What lies beside a file that is not ours moves first. The other order would, after a crash between the two, leave a file alone that

@@ -242,10 +242,11 @@ func TestConfigFaults(t *testing.T) {
 	drop := func(s string) string {
 		return with("  - {name: b, path: /srv/b, vault: V-2, " + s + "}")
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		text string
 		want []string // line:col key: problem; hint
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Empty": {"", []string{
 			"1:1 drops: is missing; add drops: a list of drop folders, each with name, path and vault, or with route: pdf or network",
 			"1:1 service: is missing; add service: the archive service: its address and how to sign in",
@@ -339,12 +340,10 @@ func TestConfigFaults(t *testing.T) {
 		"SidecarIsPath":    {drop("sidecar: a/b.json"), []string{"6:50 drops[1].sidecar: is not the name of the file *"}},
 		"ConstantAmount":   {drop("defaults: {amount: 3}"), []string{"6:52 drops[1].defaults.amount: is not a known key; *"}},
 		"RequireNumber":    {drop("require: {senderIds: [1]}"), []string{"6:63 drops[1].require.senderIds[0]: is not a text; *"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, faults := load(t, row.text, nil)
-			wantFaults(t, faults, row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		_, faults := load(t, row.text, nil)
+		wantFaults(t, faults, row.want)
+	})
 }
 
 // wantFaults compares the lines of faults with those wanted; one that ends with * stands for whatever follows.

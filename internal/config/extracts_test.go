@@ -45,7 +45,7 @@ func TestExtracts_ToDrop(t *testing.T) {
 }
 
 func TestExtracts_Mistakes(t *testing.T) {
-	rows := map[string]struct{ old, new, want string }{
+	kit.Rows(t, map[string]struct{ old, new, want string }{
 		"NoCustody":     {", custody: /srv/custody", "", "extracts.custody: is missing, and base_url is there; add custody: *"},
 		"Relative":      {"/srv/custody", "custody", "extracts.custody: is not the absolute path of the folder *"},
 		"NoAuth":        {", auth: {method: oauth2, username: e, secret_file: /etc/vaultd/secret-extracts}", "", "extracts.auth: is missing, and base_url is there; *"},
@@ -62,15 +62,12 @@ func TestExtracts_Mistakes(t *testing.T) {
 		"StrangeType":   {"custody:", "to_drop: acme-in, to_drop_type: Report, custody:", "extracts.to_drop_type: *"},
 		"NoSuchDrop":    {"custody:", "to_drop: acme, to_drop_type: Invoice, custody:", "extracts.to_drop: is the name of no drop; drops has acme-in"},
 		"UnknownKey":    {"custody:", "to: x, custody:", "extracts.to: is not a known key; *"},
-	}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			_, faults := load(t, withExtracts(strings.Replace(goodExtracts, r.old, r.new, 1)), nil)
-			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-			want, open := strings.CutSuffix(r.want, "*")
-			kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
-		})
-	}
+	}, func(t *testing.T, r struct{ old, new, want string }) {
+		_, faults := load(t, withExtracts(strings.Replace(goodExtracts, r.old, r.new, 1)), nil)
+		_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
+		want, open := strings.CutSuffix(r.want, "*")
+		kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
+	})
 }
 
 const goodBooks = "books: {table: IA_INVOICE, columns: {key: ID, number: NUM, date: DAY, amount: SUM}, booked: {column: STATUS, values: [Booked]}, from: 2026-01-01}\n"
@@ -86,7 +83,7 @@ func TestBooks(t *testing.T) {
 }
 
 func TestBooks_Mistakes(t *testing.T) {
-	rows := map[string]struct{ old, new, want string }{
+	kit.Rows(t, map[string]struct{ old, new, want string }{
 		"NoExtracts":   {goodExtracts, "", "books.table: is there, and no extracts are taken; *"},
 		"NoKey":        {"key: ID, ", "", "books.columns.key: is missing, and books.table is there; *"},
 		"NoNumber":     {"number: NUM, ", "", "books.columns.number: is missing, and books.table is there; *"},
@@ -102,13 +99,10 @@ func TestBooks_Mistakes(t *testing.T) {
 		"UnknownKey":   {"amount: SUM", "gross: SUM", "books.columns.gross: is not a known key; *"},
 		"CreditNoType": {", from", ", credit_notes: [CreditNote], from", "books.columns.type: is missing, and books.credit_notes is there; *"},
 		"NoSeparator":  {"custody: /srv", "csv: {separator: ';'}, custody: /srv", "extracts.csv.separator: *"},
-	}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			_, faults := load(t, withExtracts(strings.Replace(goodExtracts+goodBooks, r.old, r.new, 1)), nil)
-			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-			want, open := strings.CutSuffix(r.want, "*")
-			kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
-		})
-	}
+	}, func(t *testing.T, r struct{ old, new, want string }) {
+		_, faults := load(t, withExtracts(strings.Replace(goodExtracts+goodBooks, r.old, r.new, 1)), nil)
+		_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
+		want, open := strings.CutSuffix(r.want, "*")
+		kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
+	})
 }

@@ -92,10 +92,11 @@ func TestCheckMachine_I27_SecretsThatClerksRead(t *testing.T) {
 			kit.Must(t, os.Chmod(file, mode))
 		}
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		make func(t *testing.T, file string)
 		says string // empty: it is accepted
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"OwnGroup": {func(t *testing.T, file string) {
 			giveAway(t, file, -1, 4712)
 			kit.Must(t, os.Chmod(file, 0o640))
@@ -107,23 +108,21 @@ func TestCheckMachine_I27_SecretsThatClerksRead(t *testing.T) {
 		"ListWithoutReading": {grant(2, 4713, 0), ""},
 		"ListOfTheGroup":     {grant(8, 4711, 4), "its access list (getfacl) has the group gid 4711 of a drop folder"},
 		"ListOfAnotherGroup": {grant(8, 4712, 4), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			folder, secret := t.TempDir(), secretFile(t, canary, 0o600)
-			giveAway(t, folder, -1, 4711)
-			text := strings.NewReplacer("/etc/vaultd/secret", secret, "/srv/invoices/acme-in", folder).Replace(smallConfig)
-			cfg := mustLoad(t, text+"state_dir: "+filepath.Join(t.TempDir(), "state")+"\n")
-			row.make(t, secret)
-			err := cfg.CheckMachine(noEnv)
-			if row.says == "" {
-				kit.Must(t, err)
-				return
-			}
-			kit.Need(t, err != nil, "accepted, want %q", row.says)
-			kit.Holds(t, "error", err.Error(), row.says, "change the secret, then: chown root:vaultd", "secret_file")
-			kit.Lacks(t, "error", err.Error(), canary)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		folder, secret := t.TempDir(), secretFile(t, canary, 0o600)
+		giveAway(t, folder, -1, 4711)
+		text := strings.NewReplacer("/etc/vaultd/secret", secret, "/srv/invoices/acme-in", folder).Replace(smallConfig)
+		cfg := mustLoad(t, text+"state_dir: "+filepath.Join(t.TempDir(), "state")+"\n")
+		row.make(t, secret)
+		err := cfg.CheckMachine(noEnv)
+		if row.says == "" {
+			kit.Must(t, err)
+			return
+		}
+		kit.Need(t, err != nil, "accepted, want %q", row.says)
+		kit.Holds(t, "error", err.Error(), row.says, "change the secret, then: chown root:vaultd", "secret_file")
+		kit.Lacks(t, "error", err.Error(), canary)
+	})
 }
 
 // I27: each private file is looked at, not the credentials of the archive alone.

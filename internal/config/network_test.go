@@ -103,7 +103,7 @@ func TestNetwork_ArchiveSent(t *testing.T) {
 }
 
 func TestNetwork_Mistakes(t *testing.T) {
-	rows := map[string]struct{ old, new, want string }{
+	kit.Rows(t, map[string]struct{ old, new, want string }{
 		"TooOften":     {"auth:", "poll: 9s, auth:", "network.poll: is less than 10 seconds; *"},
 		"NoPage":       {"auth:", "page_size: 0, auth:", "network.page_size: is out of range; *"},
 		"LargePage":    {"auth:", "page_size: 5001, auth:", "network.page_size: is out of range; *"},
@@ -123,15 +123,12 @@ func TestNetwork_Mistakes(t *testing.T) {
 		"PlainHTTP":    {"https", "http", "network.base_url: is plain http to another machine; *"},
 		"Example":      {"net.acme.example", "network.example", "network.base_url: is the address of an example; *"},
 		"UnknownKey":   {"auth:", "pol: 1m, auth:", "network.pol: is not a known key; *"},
-	}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			_, faults := load(t, withExtracts(strings.Replace(goodNetwork, r.old, r.new, 1)), nil)
-			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-			want, open := strings.CutSuffix(r.want, "*")
-			kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
-		})
-	}
+	}, func(t *testing.T, r struct{ old, new, want string }) {
+		_, faults := load(t, withExtracts(strings.Replace(goodNetwork, r.old, r.new, 1)), nil)
+		_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
+		want, open := strings.CutSuffix(r.want, "*")
+		kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
+	})
 }
 
 // withNetwork puts a drop of the business network into the small configuration, with a section before it.
@@ -158,9 +155,10 @@ func TestConfig_NetworkRoute(t *testing.T) {
 }
 
 func TestConfig_NetworkRouteFaults(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		section, drop, want string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NoBaseURL":    {"", "", "drops[1].route: is network, and network.base_url is missing; add a section network with base_url and auth"},
 		"VaultToo":     {goodNetwork, ", vault: V-1", "drops[1].vault: belongs to route: vault; remove vault, or write route: vault"},
 		"SidecarToo":   {goodNetwork, ", sidecar: a.json", "drops[1].sidecar: belongs to route: vault; *"},
@@ -174,12 +172,10 @@ func TestConfig_NetworkRouteFaults(t *testing.T) {
 		"OfTheVault":   {goodNetwork, "}\n  - {name: b, path: /srv/b, vault: V-2, document: a.json", "drops[2].document: belongs to route: network; remove document, or write route: network"},
 		"SamePlace":    {goodNetwork, "}\n  - {name: b, path: /srv/acme-out/b, vault: V-2", "drops[2].path: overlaps with drop \"acme-out\"; *"},
 		"OfExtracts":   {goodNetwork + strings.Replace(goodExtracts, "custody:", "to_drop: acme-out, to_drop_type: Invoice, custody:", 1), "", "extracts.to_drop: is a drop of route network, which archives nothing; *"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, faults := load(t, withNetwork(row.section, row.drop), nil)
-			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-			want, open := strings.CutSuffix(row.want, "*")
-			kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		_, faults := load(t, withNetwork(row.section, row.drop), nil)
+		_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
+		want, open := strings.CutSuffix(row.want, "*")
+		kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
+	})
 }

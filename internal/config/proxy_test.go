@@ -22,7 +22,7 @@ func TestConfigProxy_I7_ProvesItselfInOneWay(t *testing.T) {
 		kit.Must(t, os.Chmod(path, mode))
 	}
 	const all = `rights: {"*": [read]}`
-	for name, row := range map[string]struct{ proxy, says string }{
+	kit.Rows(t, map[string]struct{ proxy, says string }{
 		"Secret":       {"secret_file: " + long + ", " + all, ""},
 		"Socket":       {"socket: " + dir + "/pages.sock, group: www-data, " + all, ""},
 		"NotYetThere":  {"socket: /run/not-there/pages.sock, group: www-data, " + all, ""},
@@ -45,17 +45,15 @@ func TestConfigProxy_I7_ProvesItselfInOneWay(t *testing.T) {
 		"OpenFolder":   {"socket: " + open + "/pages.sock, group: www-data, " + all, "http.access.proxy.socket: others could put another file in its place, because the folder " + open + " has rights 0777"},
 		"StickyFolder": {"socket: " + sticky + "/pages.sock, group: www-data, " + all, "http.access.proxy.socket: others could put another socket in its place"},
 		"LongPath":     {"socket: /" + strings.Repeat("a", 107) + ", group: www-data, " + all, "http.access.proxy.socket: is longer than 107 bytes"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := checkHTTP(t, dir, secret, "listen: 127.0.0.1:8970, access: {proxy: {"+row.proxy+"}}")
-			if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
-				t.Error(err)
-			}
-			if err != nil && strings.Contains(err.Error(), "CANARY") {
-				t.Error("a secret in", err)
-			}
-		})
-	}
+	}, func(t *testing.T, row struct{ proxy, says string }) {
+		err := checkHTTP(t, dir, secret, "listen: 127.0.0.1:8970, access: {proxy: {"+row.proxy+"}}")
+		if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
+			t.Error(err)
+		}
+		if err != nil && strings.Contains(err.Error(), "CANARY") {
+			t.Error("a secret in", err)
+		}
+	})
 	for proxy, says := range map[string]string{
 		"secret_file: " + long + ", " + all: "", "socket: " + dir + "/pages.sock, group: www-data, " + all: "needs users too", // nobody could sign in over the port
 	} {

@@ -40,10 +40,11 @@ func TestConfig_DefaultsOfTheOtherRouteSayNothing(t *testing.T) {
 }
 
 func TestConfig_RouteFaults(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		section, drop string
 		want          []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NoRoute":       {goodPDF, "", []string{"7:5 drops[1].vault: is missing; add vault: the vault's id, as the service names it; or write route: pdf, for single PDFs"}},
 		"WrongRoute":    {goodPDF, ", route: pfd", []string{"7:44 drops[1].route: is none of the words that are known here; did you mean pdf? It is vault, pdf or network"}},
 		"NoBaseURL":     {"", goodDrop, []string{"6:44 drops[1].route: is pdf, and pdf.base_url is missing; add a section pdf with base_url and auth"}},
@@ -71,13 +72,11 @@ func TestConfig_RouteFaults(t *testing.T) {
 		"Workers":       {strings.Replace(goodPDF, "pdf: {", "pdf: {workers: 17, ", 1), goodDrop, []string{"4:16 pdf.workers: is out of range; *"}},
 		"UnknownKey":    {strings.Replace(goodPDF, "pdf: {", "pdf: {repeat: true, ", 1), goodDrop, []string{"4:7 pdf.repeat: is not a known key; *"}},
 		"SamePlace":     {goodPDF, goodDrop + "}\n  - {name: other, path: /srv/scans" + goodDrop, []string{"8:25 drops[2].path: overlaps with drop \"scans\"; *"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, faults := load(t, withPDF(row.section, row.drop), nil)
-			wantFaults(t, faults, row.want)
-			kit.Lacks(t, "the text", (&Error{Faults: faults}).Error(), "S3cr3t-canary")
-		})
-	}
+	}, func(t *testing.T, row row) {
+		_, faults := load(t, withPDF(row.section, row.drop), nil)
+		wantFaults(t, faults, row.want)
+		kit.Lacks(t, "the text", (&Error{Faults: faults}).Error(), "S3cr3t-canary")
+	})
 }
 
 // I27: the secret of the PDF flow is asked for where it is used, and nowhere else.

@@ -179,7 +179,7 @@ status:
 
 // The usual mistakes in YAML are told by the line and the column where they stand, with what is right.
 func TestConfig_UsualMistakesInYAML(t *testing.T) {
-	for name, row := range map[string]struct{ right, wrong, at, problem string }{
+	kit.Rows(t, map[string]struct{ right, wrong, at, problem string }{
 		"Tab":                  {"  base_url", "\tbase_url", "3:1", "a tab stands where only spaces may stand"},
 		"TabInAnItem":          {"    vault: V-1", "  \tvault: V-1", "9:3", "a tab stands where only spaces may stand"},
 		"QuoteInTheMiddle":     {"https://vault.example", `"https://vault.example`, "3:13", "a quote is opened here and never closed in this line"},
@@ -198,18 +198,16 @@ func TestConfig_UsualMistakesInYAML(t *testing.T) {
 		"BracketOpen":          {"vault: V-2}", "vault: V-2", "10:5", "a bracket is opened here and never closed"},
 		"BracketNotOpened":     {"auth: {", "auth: ", "4:15", "a second colon stands in this line"},
 		"At":                   {"vault: V-1", "vault: @V-1", "9:12", "a text may not begin with @"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, faults := load(t, strings.Replace(sound, row.right, row.wrong, 1), nil)
-			if len(faults) != 1 || fmt.Sprintf("%d:%d", faults[0].Line, faults[0].Col) != row.at || !strings.HasSuffix(faults[0].Problem, row.problem) || faults[0].Hint == "" {
-				t.Fatalf("want %s: %s, got %v", row.at, row.problem, faults)
-			}
-			lines := strings.Split(faults[0].Excerpt, "\n")
-			if caret := strings.Index(lines[1], "^") - strings.Index(lines[1], "|") - 1; caret != faults[0].Col {
-				t.Errorf("the caret stands under column %d:\n%s", caret, faults[0].Excerpt)
-			}
-		})
-	}
+	}, func(t *testing.T, row struct{ right, wrong, at, problem string }) {
+		_, faults := load(t, strings.Replace(sound, row.right, row.wrong, 1), nil)
+		if len(faults) != 1 || fmt.Sprintf("%d:%d", faults[0].Line, faults[0].Col) != row.at || !strings.HasSuffix(faults[0].Problem, row.problem) || faults[0].Hint == "" {
+			t.Fatalf("want %s: %s, got %v", row.at, row.problem, faults)
+		}
+		lines := strings.Split(faults[0].Excerpt, "\n")
+		if caret := strings.Index(lines[1], "^") - strings.Index(lines[1], "|") - 1; caret != faults[0].Col {
+			t.Errorf("the caret stands under column %d:\n%s", caret, faults[0].Excerpt)
+		}
+	})
 }
 
 // In a file that is right no mistake is seen: the examples and the forms that YAML has for texts and lists.

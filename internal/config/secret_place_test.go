@@ -29,10 +29,11 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 	chmod := func(t *testing.T, path string, mode fs.FileMode) {
 		kit.Must(t, os.Chmod(path, mode))
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		make func(t *testing.T, dir string) (path string)
 		says string // empty: it is read
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Good": {put, ""},
 		"FolderForAll": {func(t *testing.T, dir string) string {
 			chmod(t, dir, 0o777)
@@ -95,18 +96,16 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 			return filepath.Join(link, "secret")
 		}, "others could put another file in its place"},
 		"Missing": {func(_ *testing.T, dir string) string { return filepath.Join(dir, "none") }, "no such file"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := row.make(t, t.TempDir())
-			got, err := ReadSecret(path, noEnv)
-			if row.says == "" && (err != nil || string(got) != canary) || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
-				t.Errorf("%d bytes, %v", len(got), err)
-			}
-			if err != nil && strings.Contains(err.Error(), canary) {
-				t.Error("the secret is in", err)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		path := row.make(t, t.TempDir())
+		got, err := ReadSecret(path, noEnv)
+		if row.says == "" && (err != nil || string(got) != canary) || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+		if err != nil && strings.Contains(err.Error(), canary) {
+			t.Error("the secret is in", err)
+		}
+	})
 }
 
 // writePair makes a certificate and its key in dir.
@@ -131,7 +130,7 @@ func TestConfigHTTP_I20_OthersNeedTLSAndUsers(t *testing.T) {
 	good, old := secretFile(t, "anna:"+someHash+":read\n", 0o600), secretFile(t, "CANARY-port-password\n", 0o600)
 	open, wrong := secretFile(t, "anna:"+someHash+":read\n", 0o644), secretFile(t, "# people\n\nanna:CANARY-port-password:read\n", 0o600)
 	secret := secretFile(t, canary, 0o600)
-	for name, row := range map[string]struct{ http, says string }{
+	kit.Rows(t, map[string]struct{ http, says string }{
 		"All":           {"listen: 0.0.0.0:8970, cert_file: " + cert + ", key_file: " + key + ", access: {users_file: " + good + "}", ""},
 		"LocalUsers":    {"access: {users_file: " + good + "}", ""},
 		"LocalTLS":      {"cert_file: " + cert + ", key_file: " + key, ""},
@@ -147,18 +146,16 @@ func TestConfigHTTP_I20_OthersNeedTLSAndUsers(t *testing.T) {
 		"UsersMissing":  {"access: {users_file: /nowhere/users}", "http.access.users_file: open secret file"},
 		"OldKey":        {"password_file: " + good, "http.password_file: is a key of an older version"},
 		"KeyIsMissing":  {"cert_file: " + cert + ", key_file: /nowhere/key", "http.key_file: open secret file"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "yaml")
-			text := strings.Replace(smallConfig, "/etc/vaultd/secret", secret, 1) + "state_dir: " + dir + "/state\nhttp: {" + row.http + "}\n"
-			kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
-			_, err := Check(path, noEnv)
-			if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
-				t.Error(err)
-			}
-			if err != nil && strings.Contains(err.Error(), "CANARY") {
-				t.Error("a secret in", err)
-			}
-		})
-	}
+	}, func(t *testing.T, row struct{ http, says string }) {
+		path := filepath.Join(t.TempDir(), "yaml")
+		text := strings.Replace(smallConfig, "/etc/vaultd/secret", secret, 1) + "state_dir: " + dir + "/state\nhttp: {" + row.http + "}\n"
+		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := Check(path, noEnv)
+		if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
+			t.Error(err)
+		}
+		if err != nil && strings.Contains(err.Error(), "CANARY") {
+			t.Error("a secret in", err)
+		}
+	})
 }

@@ -39,7 +39,7 @@ func TestSecret_I7_NeverPrintsItself(t *testing.T) {
 }
 
 func TestReadSecret(t *testing.T) {
-	for name, row := range map[string]struct{ content, want string }{
+	kit.Rows(t, map[string]struct{ content, want string }{
 		"Plain":          {canary, canary},
 		"UnixLine":       {canary + "\n", canary},
 		"WindowsLine":    {canary + "\r\n", canary},
@@ -49,13 +49,11 @@ func TestReadSecret(t *testing.T) {
 		"ByteOrderMark":  {"\ufeff" + canary, ""},
 		"NoText":         {canary + "\x00", ""},
 		"NotASecretFile": {strings.Repeat(canary, 2000), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := ReadSecret(secretFile(t, row.content, 0o640), noEnv)
-			kit.Check(t, string(got) == row.want && (err == nil) == (row.want != ""), "%d bytes, %v", len(got), err)
-			kit.Check(t, err == nil || !strings.Contains(err.Error(), canary), "secret in %v", err)
-		})
-	}
+	}, func(t *testing.T, row struct{ content, want string }) {
+		got, err := ReadSecret(secretFile(t, row.content, 0o640), noEnv)
+		kit.Check(t, string(got) == row.want && (err == nil) == (row.want != ""), "%d bytes, %v", len(got), err)
+		kit.Check(t, err == nil || !strings.Contains(err.Error(), canary), "secret in %v", err)
+	})
 }
 
 func TestReadSecret_I27_TooOpenIsRefused(t *testing.T) {
@@ -98,7 +96,7 @@ func TestReadSecret_NotAFile(t *testing.T) {
 
 // People write passwords where they do not belong; the fault that says so must not carry them into a log.
 func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
-	for name, text := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"InPlaceOfFile":     "service: {auth: {secret_file: hunter2}}",
 		"OnTheNextLine":     "service:\n  auth:\n    secret_file:\n      hunter2",
 		"OfTheWrongKind":    "service:\n  auth:\n    secret_file: [hunter2]",
@@ -120,13 +118,11 @@ func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
 		"InPlaceOfAccess":   "http: {access: hunter2}",
 		"InPlaceOfKey":      "http:\n  key_file: |\n    hunter2",
 		"CommentOfPassword": "service: {}  # password: hunter2",
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, faults := load(t, text, nil)
-			kit.Need(t, len(faults) != 0, "no fault")
-			kit.Lacks(t, "shown", (&Error{Faults: faults}).Error(), canary)
-		})
-	}
+	}, func(t *testing.T, text string) {
+		_, faults := load(t, text, nil)
+		kit.Need(t, len(faults) != 0, "no fault")
+		kit.Lacks(t, "shown", (&Error{Faults: faults}).Error(), canary)
+	})
 }
 
 func TestCheckDisk(t *testing.T) {

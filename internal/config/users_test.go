@@ -35,7 +35,7 @@ func TestParseUsers_TakesWhatHtpasswdPrints(t *testing.T) {
 // Each wrong line is told by its number, with what to do, and without what stands there.
 func TestParseUsers_I7_FaultsNameTheLineAlone(t *testing.T) {
 	good := "anna:" + someHash + ":read\n"
-	for name, row := range map[string]struct{ text, says string }{
+	kit.Rows(t, map[string]struct{ text, says string }{
 		"Empty":         {"", "names no user"},
 		"OnlyComments":  {"# CANARY\n", "names no user"},
 		"OldPassword":   {"CANARY-port-password\n", "holds one password; it now holds users"},
@@ -63,16 +63,14 @@ func TestParseUsers_I7_FaultsNameTheLineAlone(t *testing.T) {
 		"FourFields":    {"bob:" + someHash + ":read:CANARY\n", "line 1: is not NAME:BCRYPT:RIGHTS"},
 		"ByteOrderMark": {"\ufeff" + good, "byte order mark"},
 		"NotText":       {"CANARY\xff\n", "is not text in UTF-8"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			users, err := parseUsers([]byte(row.text))
-			kit.Check(t, err != nil && strings.Contains(err.Error(), row.says) && users == nil,
-				"%v, %d users", err, len(users))
-			if err != nil && (strings.Contains(err.Error(), "CANARY") || strings.Contains(err.Error(), someHash)) {
-				t.Error("shown:", err)
-			}
-		})
-	}
+	}, func(t *testing.T, row struct{ text, says string }) {
+		users, err := parseUsers([]byte(row.text))
+		kit.Check(t, err != nil && strings.Contains(err.Error(), row.says) && users == nil,
+			"%v, %d users", err, len(users))
+		if err != nil && (strings.Contains(err.Error(), "CANARY") || strings.Contains(err.Error(), someHash)) {
+			t.Error("shown:", err)
+		}
+	})
 }
 
 // A hash prints itself no more than a password does.
@@ -130,10 +128,11 @@ func accounts(named, drop string) string {
 }
 
 func TestConfig_AccountFaults(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		named, drop string
 		want        []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Unknown":         {"{beta: " + goodAccount + "}", "vault: V-2, account: bta", []string{"7:50 drops[1].account: is none of service.accounts; did you mean beta?"}},
 		"UnknownFar":      {"{beta: " + goodAccount + "}", "vault: V-2, account: other", []string{"7:50 drops[1].account: is none of service.accounts; service.accounts has beta"}},
 		"NoneThere":       {"{}", "vault: V-2, account: beta", []string{"7:50 drops[1].account: is none of service.accounts; write it under service.accounts, *"}},
@@ -149,14 +148,12 @@ func TestConfig_AccountFaults(t *testing.T) {
 		"IsText":      {"S3cr3t-canary", "", []string{"4:13 service.accounts: is not a section; *"}},
 		"Secret":      {"{beta: {method: basic, username: u, secret_file: S3cr3t-canary}}", "", []string{"4:62 service.accounts.beta.secret_file: is not the absolute path *"}},
 		"Password":    {"{beta: {method: basic, username: u, key: S3cr3t-canary, secret_file: /s}}", "", []string{"4:49 service.accounts.beta.key: is not a known key; *"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			text := accounts(row.named, row.drop)
-			_, faults := load(t, text, nil)
-			wantFaults(t, faults, row.want)
-			kit.Lacks(t, "the text", (&Error{Faults: faults}).Error(), "S3cr3t-canary")
-		})
-	}
+	}, func(t *testing.T, row row) {
+		text := accounts(row.named, row.drop)
+		_, faults := load(t, text, nil)
+		wantFaults(t, faults, row.want)
+		kit.Lacks(t, "the text", (&Error{Faults: faults}).Error(), "S3cr3t-canary")
+	})
 }
 
 // An account has the defaults of auth, and is shown with its users left out.

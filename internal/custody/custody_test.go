@@ -180,22 +180,20 @@ func TestCommit_I30_Damaged(t *testing.T) {
 	trailer[len(trailer)-5] ^= 0xff
 	long := zipOf(t, "a", "b")
 	long = append(long[:len(long)-22], append(make([]byte, maxDirectory), long[len(long)-22:]...)...)
-	for name, content := range map[string][]byte{
+	kit.Rows(t, map[string][]byte{
 		"ZIPCut": whole[:len(whole)-30], "ZIPFlipped": flipped, "GzipCut": packed[:len(packed)-9], "GzipTrailer": trailer,
 		"Nothing": nil, "Page": []byte("<html>sign in</html>"), "LongDirectory": long, "HalfAHead": []byte("PK"), "GzipAndMore": append(bytes.Clone(packed), "more"...),
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			h, err := open(t, dir, nil).Begin(extract)
-			kit.Must(t, err)
-			defer h.Close()
-			f, err := keep(h, 1, "a.zip", content)
-			_, is := errors.AsType[*DamagedError](err)
-			kit.Check(t, is, "got %+v, %v", f, err)
-			left, _ := os.ReadDir(filepath.Join(dir, extractFolder, "4711", fileFolder))
-			kit.Check(t, len(left) == 0, "%v stays", left)
-		})
-	}
+	}, func(t *testing.T, content []byte) {
+		dir := t.TempDir()
+		h, err := open(t, dir, nil).Begin(extract)
+		kit.Must(t, err)
+		defer h.Close()
+		f, err := keep(h, 1, "a.zip", content)
+		_, is := errors.AsType[*DamagedError](err)
+		kit.Check(t, is, "got %+v, %v", f, err)
+		left, _ := os.ReadDir(filepath.Join(dir, extractFolder, "4711", fileFolder))
+		kit.Check(t, len(left) == 0, "%v stays", left)
+	})
 }
 
 // I19: names of the service lead nowhere, and what somebody planted in the folder is not followed.

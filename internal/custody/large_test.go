@@ -108,10 +108,11 @@ func TestCommit_I21_Bombs(t *testing.T) {
 		}
 		return z.Close()
 	}
-	rows := map[string]struct {
+	type row struct {
 		write  func(io.Writer) error
 		isKept bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"ZIP":            {func(w io.Writer) error { return writeZIP(w, zip.Deflate, far) }, false},
 		"ZIPOneTooMany":  {func(w io.Writer) error { return writeZIP(w, zip.Deflate, limit+1) }, false},
 		"ZIPTwoEntries":  {twoEntries, false},
@@ -119,24 +120,21 @@ func TestCommit_I21_Bombs(t *testing.T) {
 		"Gzip":           {func(w io.Writer) error { return writeGzip(w, far) }, false},
 		"GzipOneTooMany": {func(w io.Writer) error { return writeGzip(w, limit+1) }, false},
 		"GzipAtTheLimit": {func(w io.Writer) error { return writeGzip(w, limit) }, true},
-	}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			c := open(t, dir, nil)
-			c.maxUnpacked = limit
-			var bomb bytes.Buffer
-			kit.Must(t, r.write(&bomb))
-			_, took, memory, err := keepStream(t, c, func(w io.Writer) error { _, err := w.Write(bomb.Bytes()); return err })
-			left, errDir := os.ReadDir(dir + "/extracts/4711/files")
-			if damaged, is := errors.AsType[*DamagedError](err); r.isKept == is || is && damaged.Why != "it unpacks to more than 8 MiB" || errDir != nil || (len(left) == 1) != r.isKept {
-				t.Errorf("%v; %v, %v", err, left, errDir)
-			}
-			// All 512 MiB take more than a second of one core. Eight take some ten milliseconds.
-			kit.Check(t, took <= time.Second && (memory <= mostMemory || kit.Race),
-				"it took %v and %d MiB", took, memory>>20)
-		})
-	}
+	}, func(t *testing.T, r row) {
+		dir := t.TempDir()
+		c := open(t, dir, nil)
+		c.maxUnpacked = limit
+		var bomb bytes.Buffer
+		kit.Must(t, r.write(&bomb))
+		_, took, memory, err := keepStream(t, c, func(w io.Writer) error { _, err := w.Write(bomb.Bytes()); return err })
+		left, errDir := os.ReadDir(dir + "/extracts/4711/files")
+		if damaged, is := errors.AsType[*DamagedError](err); r.isKept == is || is && damaged.Why != "it unpacks to more than 8 MiB" || errDir != nil || (len(left) == 1) != r.isKept {
+			t.Errorf("%v; %v, %v", err, left, errDir)
+		}
+		// All 512 MiB take more than a second of one core. Eight take some ten milliseconds.
+		kit.Check(t, took <= time.Second && (memory <= mostMemory || kit.Race),
+			"it took %v and %d MiB", took, memory>>20)
+	})
 }
 
 // I21: a file that unpacks to more than the limit is not read either, as when it
@@ -167,23 +165,21 @@ func TestCommit_I21_LargeFiles(t *testing.T) {
 		t.Skip("the race detector makes files of 2 GB take many minutes")
 	}
 	const gib = 1 << 30
-	rows := map[string]struct {
+	type row struct {
 		write func(io.Writer) error
 		size  int64
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Stored2GB":   {func(w io.Writer) error { return writeZIP(w, zip.Store, 2*gib) }, 2 * gib},
 		"ZIP64Of4GiB": {func(w io.Writer) error { return writeZIP(w, zip.Deflate, 4*gib+1) }, 1 << 20},
 		"Gzip2GB":     {func(w io.Writer) error { return writeGzip(w, 2*gib) }, 1 << 20},
-	}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			c := open(t, dir, nil)
-			c.maxUnpacked = 8 * gib
-			f, took, memory, err := keepStream(t, c, r.write)
-			t.Logf("%d bytes, the commit took %v, %d MiB of memory", f.Size, took.Round(time.Millisecond), memory>>20)
-			kit.Check(t, err == nil && f.Size >= r.size && strings.HasPrefix(f.Stored, "0001-") && memory <= mostMemory,
-				"%+v, %d MiB, %v", f, memory>>20, err)
-		})
-	}
+	}, func(t *testing.T, r row) {
+		dir := t.TempDir()
+		c := open(t, dir, nil)
+		c.maxUnpacked = 8 * gib
+		f, took, memory, err := keepStream(t, c, r.write)
+		t.Logf("%d bytes, the commit took %v, %d MiB of memory", f.Size, took.Round(time.Millisecond), memory>>20)
+		kit.Check(t, err == nil && f.Size >= r.size && strings.HasPrefix(f.Stored, "0001-") && memory <= mostMemory,
+			"%+v, %d MiB, %v", f, memory>>20, err)
+	})
 }

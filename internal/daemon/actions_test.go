@@ -64,7 +64,7 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 // Where the folder cannot be taken, nothing has changed.
 func TestRetry_FolderCannotBeTaken(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(h *operator.Actions, dir string, old *ledger.Entry) error{
+	kit.Rows(t, map[string]func(h *operator.Actions, dir string, old *ledger.Entry) error{
 		"Gone": func(_ *operator.Actions, dir string, _ *ledger.Entry) error { return os.Rename(dir, dir+" moved") },
 		"AFileNow": func(_ *operator.Actions, dir string, _ *ledger.Entry) error {
 			return errors.Join(os.Rename(dir, dir+" moved"), os.WriteFile(dir, nil, 0o600))
@@ -78,17 +78,15 @@ func TestRetry_FolderCannotBeTaken(t *testing.T) {
 		"AnotherLedger": func(h *operator.Actions, dir string, _ *ledger.Entry) error {
 			return foreign(filepath.Dir(filepath.Dir(dir)))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, l, old, path := returned(t)
-			kit.Must(t, spoil(h, filepath.Join(path, "_rejected", "Huber 88"), &old))
-			before := l.Head()
-			kit.Fails(t, "taken", kit.Err(h.Retry(t.Context(), old, operator.Person{})))
-			if after := l.Head(); after != before || l.Balance().Seen != 1 {
-				t.Errorf("journal lines = %d, entries = %d, want %d and 1", after.N, l.Balance().Seen, before.N)
-			}
-		})
-	}
+	}, func(t *testing.T, spoil func(h *operator.Actions, dir string, old *ledger.Entry) error) {
+		h, l, old, path := returned(t)
+		kit.Must(t, spoil(h, filepath.Join(path, "_rejected", "Huber 88"), &old))
+		before := l.Head()
+		kit.Fails(t, "taken", kit.Err(h.Retry(t.Context(), old, operator.Person{})))
+		if after := l.Head(); after != before || l.Balance().Seen != 1 {
+			t.Errorf("journal lines = %d, entries = %d, want %d and 1", after.N, l.Balance().Seen, before.N)
+		}
+	})
 }
 
 // foreign marks a drop folder as another ledger's.

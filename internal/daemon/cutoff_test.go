@@ -85,35 +85,33 @@ func TestCutOff_I29_SinglePDF(t *testing.T) {
 	body := "%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\n"
 	padded := body + "xref\n0 1\n0000000000 65535 f \ntrailer<<>>\nstartxref\n40\n%%EOF\n" + strings.Repeat("\x00", 80_508)
 	kit.Want(t, "place of the table", len(body), 40)
-	for name, holds := range map[string]bool{"Hold": true, "Warn": false} {
-		t.Run(name, func(t *testing.T) {
-			withPDFDrop(t, func(c *Config) { c.Drops[0].Holds.CutOff = holds }, func(h *testDaemon, s *pdfFlow) {
-				h.must(os.WriteFile(filepath.Join(h.path, "cut.pdf"), []byte("%PDF-1.7\n1 0 obj half"), 0o660))
-				h.must(os.WriteFile(filepath.Join(h.path, "padded.pdf"), []byte(padded), 0o660))
-				time.Sleep(2 * time.Hour)
+	kit.Rows(t, map[string]bool{"Hold": true, "Warn": false}, func(t *testing.T, holds bool) {
+		withPDFDrop(t, func(c *Config) { c.Drops[0].Holds.CutOff = holds }, func(h *testDaemon, s *pdfFlow) {
+			h.must(os.WriteFile(filepath.Join(h.path, "cut.pdf"), []byte("%PDF-1.7\n1 0 obj half"), 0o660))
+			h.must(os.WriteFile(filepath.Join(h.path, "padded.pdf"), []byte(padded), 0o660))
+			time.Sleep(2 * time.Hour)
+			h.pass()
+			if holds {
+				h.wantStates("cut.pdf discovered", "padded.pdf delivered")
+				kit.Holds(t, "status file", h.status(), "cut.pdf looks cut off; IT can let it go")
+				kit.Want(t, "delivered", s.delivered(), 1)
+				h.decide("cut.pdf", present.Unhold)
+				time.Sleep(time.Hour)
 				h.pass()
-				if holds {
-					h.wantStates("cut.pdf discovered", "padded.pdf delivered")
-					kit.Holds(t, "status file", h.status(), "cut.pdf looks cut off; IT can let it go")
-					kit.Want(t, "delivered", s.delivered(), 1)
-					h.decide("cut.pdf", present.Unhold)
-					time.Sleep(time.Hour)
-					h.pass()
+			}
+			for _, e := range h.wantStates("cut.pdf delivered", "padded.pdf delivered") {
+				want := map[bool]ledger.CutOffState{true: ledger.CutOffTaken, false: ledger.CutOffFound}[holds]
+				if e.Folder == "padded.pdf" {
+					want = ledger.NotCutOff
 				}
-				for _, e := range h.wantStates("cut.pdf delivered", "padded.pdf delivered") {
-					want := map[bool]ledger.CutOffState{true: ledger.CutOffTaken, false: ledger.CutOffFound}[holds]
-					if e.Folder == "padded.pdf" {
-						want = ledger.NotCutOff
-					}
-					kit.Want(t, e.Folder, e.CutOff, want)
-					d, _, err := h.d.Ledger().Document(e.Key)
-					kit.Must(t, err)
-					kit.Want(t, "remarks of "+e.Folder, len(d.Remarks), 1)
-				}
-				kit.Want(t, "delivered", s.delivered(), 2)
-			})
+				kit.Want(t, e.Folder, e.CutOff, want)
+				d, _, err := h.d.Ledger().Document(e.Key)
+				kit.Must(t, err)
+				kit.Want(t, "remarks of "+e.Folder, len(d.Remarks), 1)
+			}
+			kit.Want(t, "delivered", s.delivered(), 2)
 		})
-	}
+	})
 }
 
 // dropDated makes a folder whose invoice has a date of its own.

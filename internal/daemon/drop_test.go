@@ -221,10 +221,11 @@ func (h *testDaemon) want(words ...string) []ledger.Entry {
 func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	t.Parallel()
 	rejected := func(names ...string) string { return filepath.Join(append([]string{"_rejected"}, names...)...) }
-	for name, row := range map[string]struct {
+	type row struct {
 		again func(h *testDaemon)
 		want  []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"MovedBack": {func(h *testDaemon) {
 			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "Huber 88")))
 			h.drop("Huber 88", "88", "one", false)
@@ -269,24 +270,22 @@ func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "Huber 88")))
 			h.drop("Huber 88", "88", "one", true)
 		}, []string{"Huber 88 rejected resolved", "Huber 88 rejected"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withDaemon(t, nil, func(h *testDaemon) {
-				h.drop("Huber 88", "88", "one", true)
-				h.pass()
-				h.want("Huber 88 rejected")
-				row.again(h)
-				h.pass()
-				all := h.want(row.want...)
-				if resolved := all[0].Resolved; resolved != (all[1].Supersedes == all[0].Key) {
-					t.Errorf("resolved = %v, want it exactly where the new entry supersedes the old one; it supersedes %v", resolved, all[1].Supersedes)
-				}
-				if fix := strings.Contains(h.status(), "PLEASE FIX (1)"); fix != !(all[0].Resolved && all[1].State == ledger.Archived) {
-					t.Errorf("status file asks for a fix: %t, want it unless the invoice is resolved and archived:\n%s", fix, h.status())
-				}
-			})
+	}, func(t *testing.T, row row) {
+		withDaemon(t, nil, func(h *testDaemon) {
+			h.drop("Huber 88", "88", "one", true)
+			h.pass()
+			h.want("Huber 88 rejected")
+			row.again(h)
+			h.pass()
+			all := h.want(row.want...)
+			if resolved := all[0].Resolved; resolved != (all[1].Supersedes == all[0].Key) {
+				t.Errorf("resolved = %v, want it exactly where the new entry supersedes the old one; it supersedes %v", resolved, all[1].Supersedes)
+			}
+			if fix := strings.Contains(h.status(), "PLEASE FIX (1)"); fix != !(all[0].Resolved && all[1].State == ledger.Archived) {
+				t.Errorf("status file asks for a fix: %t, want it unless the invoice is resolved and archived:\n%s", fix, h.status())
+			}
 		})
-	}
+	})
 }
 
 // I12, I26: a rejected folder that was removed, renamed or emptied is reported as
@@ -294,42 +293,40 @@ func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 // back is not missing.
 func TestDrop_I12_I26_RejectedFolderIsGone(t *testing.T) {
 	t.Parallel()
-	for name, remove := range map[string]func(at string) error{
+	kit.Rows(t, map[string]func(at string) error{
 		"Removed": func(at string) error { return os.RemoveAll(at) },
 		"Renamed": func(at string) error { return os.Rename(at, at+" erledigt") },
 		"Emptied": func(at string) error {
 			return errors.Join(os.Remove(filepath.Join(at, "rechnung.pdf")), os.Remove(filepath.Join(at, "metadata.json")))
 		},
 		"Replaced": func(at string) error { return errors.Join(os.Rename(at, at+" erledigt"), os.Mkdir(at, 0o770)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			withDaemon(t, nil, func(h *testDaemon) {
-				h.drop("Huber 88", "88", "one", true)
-				h.pass()
-				key := h.want("Huber 88 rejected")[0].Key
-				at := filepath.Join(h.path, "_rejected", "Huber 88")
-				h.must(os.Rename(at, at+" aside"))
-				h.pass()
-				h.must(os.Rename(at+" aside", at))
-				h.pass()
-				kit.Want(t, "missing after it was put back", len(h.d.State().Drops[0].Scan.Missing), 0)
-				h.must(remove(at))
-				gone := time.Now()
-				h.pass()
-				scans, err := h.d.Ledger().Scans()
-				h.must(err)
-				since := scans[0].MissingSince(key)
-				kit.Check(t, !since.Before(gone) && since.Sub(gone) <= time.Minute, "missing since %v, want within a minute of %v", since, gone)
-				kit.Holds(t, "the status file", h.status(), "PLEASE FIX (1)", "Huber 88 ", "PLEASE CHECK: no longer in _rejected since ")
-				h.want("Huber 88 rejected")
-				h.drop("korrigiert", "88", "two", false)
-				h.pass()
-				h.want("Huber 88 rejected resolved", "korrigiert archived")
-				kit.Want(t, "missing once resolved", len(h.d.State().Drops[0].Scan.Missing), 0)
-				kit.Lacks(t, "the status file", h.status(), "PLEASE FIX")
-			})
+	}, func(t *testing.T, remove func(at string) error) {
+		withDaemon(t, nil, func(h *testDaemon) {
+			h.drop("Huber 88", "88", "one", true)
+			h.pass()
+			key := h.want("Huber 88 rejected")[0].Key
+			at := filepath.Join(h.path, "_rejected", "Huber 88")
+			h.must(os.Rename(at, at+" aside"))
+			h.pass()
+			h.must(os.Rename(at+" aside", at))
+			h.pass()
+			kit.Want(t, "missing after it was put back", len(h.d.State().Drops[0].Scan.Missing), 0)
+			h.must(remove(at))
+			gone := time.Now()
+			h.pass()
+			scans, err := h.d.Ledger().Scans()
+			h.must(err)
+			since := scans[0].MissingSince(key)
+			kit.Check(t, !since.Before(gone) && since.Sub(gone) <= time.Minute, "missing since %v, want within a minute of %v", since, gone)
+			kit.Holds(t, "the status file", h.status(), "PLEASE FIX (1)", "Huber 88 ", "PLEASE CHECK: no longer in _rejected since ")
+			h.want("Huber 88 rejected")
+			h.drop("korrigiert", "88", "two", false)
+			h.pass()
+			h.want("Huber 88 rejected resolved", "korrigiert archived")
+			kit.Want(t, "missing once resolved", len(h.d.State().Drops[0].Scan.Missing), 0)
+			kit.Lacks(t, "the status file", h.status(), "PLEASE FIX")
 		})
-	}
+	})
 }
 
 // I12: files that other folders hold too, such as a logo, resolve no rejection.

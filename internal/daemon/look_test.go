@@ -106,21 +106,19 @@ func moveInto(at, month string) error {
 // The same of a single PDF that was delivered.
 func TestLook_I12_I26_WhatBecameOfADeliveredPDF(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]looked{
+	kit.Rows(t, map[string]looked{
 		"Untouched":   {func(string) error { return nil }, "", nil},
 		"Deleted":     {os.RemoveAll, ledger.CauseSourceMissing, []string{`"_delivered/2000-01/scan7.pdf"`}},
 		"Changed":     {write("scan7.pdf", "%PDF-1.4\nchanged\n%%EOF\n"), ledger.CauseSourceChanged, []string{`"scan7.pdf"`}},
 		"NoteRemoved": {remove("_DELIVERED.json"), ledger.CauseSourceChanged, []string{`"_DELIVERED.json" is missing`}},
 		"NoteChanged": {write("_DELIVERED.txt", "SENT."), ledger.CauseSourceChanged, []string{`"_DELIVERED.txt" is not the one that was written`}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
-				h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"), 0o660))
-				h.pass()
-				h.lookAt("scan7.pdf", row)
-			})
+	}, func(t *testing.T, row looked) {
+		withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+			h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"), 0o660))
+			h.pass()
+			h.lookAt("scan7.pdf", row)
 		})
-	}
+	})
 }
 
 // lookAt changes the kept folder of an entry, and checks that the look finds what
@@ -156,29 +154,27 @@ func (h *testDaemon) lookAt(folder string, row looked) {
 // person ends it. What a person has ended ends for good.
 func TestLook_I12_PutBack(t *testing.T) {
 	t.Parallel()
-	for name, closed := range map[string]bool{"Open": false, "Closed": true} {
-		t.Run(name, func(t *testing.T) {
-			withDaemon(t, nil, func(h *testDaemon) {
-				h.drop("Huber 88", "88", "one", false)
-				h.pass()
-				at := filepath.Join(h.path, h.byFolder()["Huber 88"].Dest)
-				h.must(os.Rename(at, at+" aside"))
-				h.d.selfChecker().Check(h.t.Context())
-				if closed {
-					_, err := h.d.Actions().Act(h.t.Context(), h.byFolder()["Huber 88"], operator.Person{UID: 7, Reason: "x"}, present.Close.Event)
-					h.must(err)
-				}
-				h.must(os.Rename(at+" aside", at))
-				h.d.selfChecker().Check(h.t.Context())
-				e := h.byFolder()["Huber 88"]
-				kit.Want(t, "missing", e.IsSourceMissing(), false)
-				kit.Want(t, "needs a person", e.Attention() == ledger.SourceChanged, !closed)
-				if !closed {
-					kit.Holds(t, "cause", e.Cause.Text, "any more", "found it there again")
-				}
-			})
+	kit.Rows(t, map[string]bool{"Open": false, "Closed": true}, func(t *testing.T, closed bool) {
+		withDaemon(t, nil, func(h *testDaemon) {
+			h.drop("Huber 88", "88", "one", false)
+			h.pass()
+			at := filepath.Join(h.path, h.byFolder()["Huber 88"].Dest)
+			h.must(os.Rename(at, at+" aside"))
+			h.d.selfChecker().Check(h.t.Context())
+			if closed {
+				_, err := h.d.Actions().Act(h.t.Context(), h.byFolder()["Huber 88"], operator.Person{UID: 7, Reason: "x"}, present.Close.Event)
+				h.must(err)
+			}
+			h.must(os.Rename(at+" aside", at))
+			h.d.selfChecker().Check(h.t.Context())
+			e := h.byFolder()["Huber 88"]
+			kit.Want(t, "missing", e.IsSourceMissing(), false)
+			kit.Want(t, "needs a person", e.Attention() == ledger.SourceChanged, !closed)
+			if !closed {
+				kit.Holds(t, "cause", e.Cause.Text, "any more", "found it there again")
+			}
 		})
-	}
+	})
 }
 
 // I12: a change of an invoice is news also next to added files that a person has
@@ -214,7 +210,7 @@ func TestLook_I12_HiddenAmongAddedFiles(t *testing.T) {
 // counts.
 func TestLook_I12_NothingIsLostInADropThatIsAway(t *testing.T) {
 	t.Parallel()
-	for name, away := range map[string]func(h *testDaemon) error{
+	kit.Rows(t, map[string]func(h *testDaemon) error{
 		"Renamed": func(h *testDaemon) error { return os.Rename(h.path, h.path+" away") },
 		"Replaced": func(h *testDaemon) error {
 			return errors.Join(os.Rename(h.path, h.path+" away"), os.Mkdir(h.path, 0o770))
@@ -232,27 +228,25 @@ func TestLook_I12_NothingIsLostInADropThatIsAway(t *testing.T) {
 			h.files.Store(&f)
 			return nil
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withDaemon(t, nil, func(h *testDaemon) {
-				h.drop("Huber 88", "88", "one", false)
-				h.pass()
-				h.d.selfChecker().Check(h.t.Context())
-				h.pass()
-				before := h.byFolder()["Huber 88"]
-				h.must(away(h))
-				c := h.d.selfChecker().Check(h.t.Context())
-				kit.Want(t, "newly found", c.Kept, 0)
-				kit.Want(t, "cause", h.byFolder()["Huber 88"].Cause, before.Cause)
-				h.pass()
-				scans, err := h.d.Ledger().Scans()
-				h.must(err)
-				if l := scans[0]; l.KeptLook.IsZero() || time.Since(l.KeptLook) < 20*time.Minute && l.KeptUnread == 0 {
-					t.Errorf("the last look = %v with %d unread, want the one before the drop folder was away, or unread ones", l.KeptLook, l.KeptUnread)
-				}
-			})
+	}, func(t *testing.T, away func(h *testDaemon) error) {
+		withDaemon(t, nil, func(h *testDaemon) {
+			h.drop("Huber 88", "88", "one", false)
+			h.pass()
+			h.d.selfChecker().Check(h.t.Context())
+			h.pass()
+			before := h.byFolder()["Huber 88"]
+			h.must(away(h))
+			c := h.d.selfChecker().Check(h.t.Context())
+			kit.Want(t, "newly found", c.Kept, 0)
+			kit.Want(t, "cause", h.byFolder()["Huber 88"].Cause, before.Cause)
+			h.pass()
+			scans, err := h.d.Ledger().Scans()
+			h.must(err)
+			if l := scans[0]; l.KeptLook.IsZero() || time.Since(l.KeptLook) < 20*time.Minute && l.KeptUnread == 0 {
+				t.Errorf("the last look = %v with %d unread, want the one before the drop folder was away, or unread ones", l.KeptLook, l.KeptUnread)
+			}
 		})
-	}
+	})
 }
 
 // I12, I26: a claimed folder that is removed while its document is on its way. The

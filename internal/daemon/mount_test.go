@@ -125,10 +125,11 @@ func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 // kept, or while it is being removed, is not touched.
 func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		when func(h *testDaemon, on *atomic.Bool) func(op, name string) // to mount
 		at   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"BetweenPackAndKeep": {at: ".vaultd", when: func(_ *testDaemon, on *atomic.Bool) func(op, name string) {
 			return func(op, name string) { on.Store(on.Load() || op == "rename" && strings.HasSuffix(name, ".zip")) }
 		}},
@@ -144,30 +145,28 @@ func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 				on.Store(on.Load() || renames.Load() == 3) // claimed, kept, and back into its claim
 			}
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *testDaemon) {
-				var on atomic.Bool
-				h.mounts("Anlagen", &on, row.when(h, &on))
-				h.withAttachment("Huber 88", "88", false)
-				time.Sleep(6 * time.Hour)
-				synctest.Wait()
-				e := h.want("Huber 88 archived")[0]
-				kit.Need(t, on.Load(), "nothing was mounted, want it: the test shows nothing")
-				if at, p := h.lies("Huber 88"), h.pauses(); at != row.at || len(p) != 1 || !strings.HasPrefix(p[0], "folder ") {
-					t.Errorf("the folder (%s) is in %s, pauses = %q, want %s and one of the folder", e.Source, at, p, row.at)
-				}
-				kit.Want(t, "log lines about the mount", strings.Count(h.log.String(), "something is mounted in a folder"), 1)
-				on.Store(false)
-				h.mounts("Anlagen", &on, nil)
-				time.Sleep(6 * time.Hour)
-				synctest.Wait()
-				if at, p := h.lies("Huber 88"), h.pauses(); at != "nowhere" || len(p) != 0 || h.want("Huber 88 archived")[0].Source != ledger.Gone {
-					t.Errorf("unmounted: the folder is in %s, pauses = %q, want it gone, and none", at, p)
-				}
-			})
+	}, func(t *testing.T, row row) {
+		withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *testDaemon) {
+			var on atomic.Bool
+			h.mounts("Anlagen", &on, row.when(h, &on))
+			h.withAttachment("Huber 88", "88", false)
+			time.Sleep(6 * time.Hour)
+			synctest.Wait()
+			e := h.want("Huber 88 archived")[0]
+			kit.Need(t, on.Load(), "nothing was mounted, want it: the test shows nothing")
+			if at, p := h.lies("Huber 88"), h.pauses(); at != row.at || len(p) != 1 || !strings.HasPrefix(p[0], "folder ") {
+				t.Errorf("the folder (%s) is in %s, pauses = %q, want %s and one of the folder", e.Source, at, p, row.at)
+			}
+			kit.Want(t, "log lines about the mount", strings.Count(h.log.String(), "something is mounted in a folder"), 1)
+			on.Store(false)
+			h.mounts("Anlagen", &on, nil)
+			time.Sleep(6 * time.Hour)
+			synctest.Wait()
+			if at, p := h.lies("Huber 88"), h.pauses(); at != "nowhere" || len(p) != 0 || h.want("Huber 88 archived")[0].Source != ledger.Gone {
+				t.Errorf("unmounted: the folder is in %s, pauses = %q, want it gone, and none", at, p)
+			}
 		})
-	}
+	})
 }
 
 // A mount that came after the packing, where the package is gone: it is not packed again through the mount.

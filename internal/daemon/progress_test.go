@@ -48,33 +48,29 @@ func idle(t *testing.T) (*Daemon, Config) {
 // rest of the process does.
 func TestProgress_I26_IsTheLoopsOwn(t *testing.T) {
 	t.Parallel()
-	t.Run("LoopsTurn", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d, _ := idle(t)
-			ctx, stop := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- d.Run(ctx) }()
-			for range 30 {
-				time.Sleep(time.Minute)
-				p := d.Progress()
-				kit.Need(t, !p.Hangs() && len(p.Stalls) <= 0 && p.Drops == 2, "progress = %+v, want two drops and no stall", p)
-			}
-			stop()
-			kit.Must(t, <-done)
-			kit.Must(t, d.Close())
-		})
-	})
-	t.Run("LoopsStandStill", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d, _ := idle(t) // Run was never called: nothing turns
+	kit.Bubble(t, "LoopsTurn", func(t *testing.T) {
+		d, _ := idle(t)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Run(ctx) }()
+		for range 30 {
 			time.Sleep(time.Minute)
 			p := d.Progress()
-			kit.Check(t, !p.Hangs(), "progress after a minute = %+v, want it not to hang yet", p)
-			time.Sleep(10 * time.Minute)
-			p = d.Progress()
-			kit.Check(t, p.Hangs() && len(p.Stalls) == 6+2, "progress = %+v, want it to hang, with stalls of 6 steps and 2 drops", p)
-			kit.Must(t, d.Close())
-		})
+			kit.Need(t, !p.Hangs() && len(p.Stalls) <= 0 && p.Drops == 2, "progress = %+v, want two drops and no stall", p)
+		}
+		stop()
+		kit.Must(t, <-done)
+		kit.Must(t, d.Close())
+	})
+	kit.Bubble(t, "LoopsStandStill", func(t *testing.T) {
+		d, _ := idle(t) // Run was never called: nothing turns
+		time.Sleep(time.Minute)
+		p := d.Progress()
+		kit.Check(t, !p.Hangs(), "progress after a minute = %+v, want it not to hang yet", p)
+		time.Sleep(10 * time.Minute)
+		p = d.Progress()
+		kit.Check(t, p.Hangs() && len(p.Stalls) == 6+2, "progress = %+v, want it to hang, with stalls of 6 steps and 2 drops", p)
+		kit.Must(t, d.Close())
 	})
 }
 

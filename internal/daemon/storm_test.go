@@ -75,12 +75,13 @@ func TestStorm_I22_Events(t *testing.T) {
 		flood = make(chan watch.Event, 4096)
 		return watch.EventSource{C: flood, Stop: func() {}}, nil
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		events func(string) (watch.EventSource, error)
 		during func(h *testDaemon)
 		mode   watch.Mode
 		why    string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Silent": {events: silent, mode: watch.Poll, why: "do not arrive", during: func(h *testDaemon) {
 			for i := range 4 {
 				h.must(os.WriteFile(fmt.Sprintf("%s/lose%d", h.path, i), nil, 0o660))
@@ -107,28 +108,26 @@ func TestStorm_I22_Events(t *testing.T) {
 			c <- watch.Event{Dead: errors.New("the kernel ended the watch")}
 			return watch.EventSource{C: c, Stop: func() {}}, nil
 		}, mode: watch.Poll, why: "ended"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inStorm(t, row.events, nil, func(h *testDaemon) {
-				synctest.Wait()
-				whole := time.Now()
-				h.drop("Otto 19", "19", "one", false)
-				h.drop("Huber 88", "88", "two", false)
-				if row.during != nil {
-					row.during(h)
-				}
-				h.pass()
-				h.pass()
-				got, _ := h.entries()
-				slices.Sort(got)
-				kit.Want(t, "entries", got, []string{"Huber 88 archived", "Otto 19 archived"})
-				h.onTime(whole)
-				if w := h.d.State().Drops[0].Watch; w.Mode != row.mode || !strings.Contains(w.ModeReason, row.why) {
-					t.Errorf("mode = %s because %q, want %s because %q", w.Mode, w.ModeReason, row.mode, row.why)
-				}
-			})
+	}, func(t *testing.T, row row) {
+		inStorm(t, row.events, nil, func(h *testDaemon) {
+			synctest.Wait()
+			whole := time.Now()
+			h.drop("Otto 19", "19", "one", false)
+			h.drop("Huber 88", "88", "two", false)
+			if row.during != nil {
+				row.during(h)
+			}
+			h.pass()
+			h.pass()
+			got, _ := h.entries()
+			slices.Sort(got)
+			kit.Want(t, "entries", got, []string{"Huber 88 archived", "Otto 19 archived"})
+			h.onTime(whole)
+			if w := h.d.State().Drops[0].Watch; w.Mode != row.mode || !strings.Contains(w.ModeReason, row.why) {
+				t.Errorf("mode = %s because %q, want %s because %q", w.Mode, w.ModeReason, row.mode, row.why)
+			}
 		})
-	}
+	})
 }
 
 func TestStorm_I22_FilledBeforeTheWatch(t *testing.T) {
@@ -149,46 +148,45 @@ func TestStorm_I22_FilledBeforeTheWatch(t *testing.T) {
 // tell which files are open: not by pauses longer than settle, not by an hour
 // of work, not where it puts the old mtime back after each write.
 func TestStorm_I17_SlowWriters(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		every  time.Duration
 		times  int
 		oldest bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Pauses":           {50 * time.Second, 20, false}, // settle is 30 s
 		"AppendsForAnHour": {10 * time.Second, 360, false},
 		"KeepsOldMtimes":   {25 * time.Second, 40, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inStorm(t, silent, withoutLeases, func(h *testDaemon) {
-				h.drop("Wagner 5", "5", "first part", false)
-				h.drop("Otto 19", "19", "a good neighbour", false)
-				f, err := os.OpenFile(filepath.Join(h.path, "Wagner 5/rechnung.pdf"), os.O_WRONLY|os.O_APPEND, 0)
+	}, func(t *testing.T, row row) {
+		inStorm(t, silent, withoutLeases, func(h *testDaemon) {
+			h.drop("Wagner 5", "5", "first part", false)
+			h.drop("Otto 19", "19", "a good neighbour", false)
+			f, err := os.OpenFile(filepath.Join(h.path, "Wagner 5/rechnung.pdf"), os.O_WRONLY|os.O_APPEND, 0)
+			h.must(err)
+			defer f.Close()
+			began := time.Now()
+			for range row.times {
+				time.Sleep(row.every)
+				_, err := f.WriteString("and more\n")
 				h.must(err)
-				defer f.Close()
-				began := time.Now()
-				for range row.times {
-					time.Sleep(row.every)
-					_, err := f.WriteString("and more\n")
-					h.must(err)
-					if row.oldest {
-						h.must(syscall.Futimes(int(f.Fd()), []syscall.Timeval{{Sec: 1e9}, {Sec: 1e9}}))
-					}
+				if row.oldest {
+					h.must(syscall.Futimes(int(f.Fd()), []syscall.Timeval{{Sec: 1e9}, {Sec: 1e9}}))
 				}
-				info, err := f.Stat()
-				h.must(err)
-				h.pass()
-				h.pass()
-				kit.Want(t, "bytes that were archived", h.kept("Wagner 5")["rechnung.pdf"], info.Size())
-				kit.Want(t, "archived files of the neighbour", len(h.kept("Otto 19")), 1)
-				_, all := h.entries()
-				for _, e := range all {
-					if e.Folder == "Otto 19" && e.ArchivedAt.Sub(began) > 20*time.Minute {
-						t.Errorf("the neighbour was archived after %v, want at most 20 minutes", e.ArchivedAt.Sub(began))
-					}
+			}
+			info, err := f.Stat()
+			h.must(err)
+			h.pass()
+			h.pass()
+			kit.Want(t, "bytes that were archived", h.kept("Wagner 5")["rechnung.pdf"], info.Size())
+			kit.Want(t, "archived files of the neighbour", len(h.kept("Otto 19")), 1)
+			_, all := h.entries()
+			for _, e := range all {
+				if e.Folder == "Otto 19" && e.ArchivedAt.Sub(began) > 20*time.Minute {
+					t.Errorf("the neighbour was archived after %v, want at most 20 minutes", e.ArchivedAt.Sub(began))
 				}
-			})
+			}
 		})
-	}
+	})
 }
 
 // Folders are moved in and out while they are looked at and taken: each ends archived exactly once, none is lost.

@@ -128,22 +128,20 @@ func (h *testDaemon) damage(word string) {
 // I15: damage that somebody met is not sent over until the next regular check.
 func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, every := range map[string]time.Duration{"Regular": 24 * time.Hour, "Never": 0} {
-		t.Run(name, func(t *testing.T) {
-			withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = every }, func(h *testDaemon) {
-				h.drop("Otto 19", "19", "one", false)
-				h.pass()
-				h.damage("Otto 19")
-				h.pass()
-				_, is := h.d.Ledger().SafeMode()
-				kit.Need(t, !is, "the damage was found before, want it found by the check: the test shows nothing")
-				h.d.CheckNow()
-				time.Sleep(time.Minute)
-				safe, _ := h.d.Ledger().SafeMode()
-				kit.Check(t, safe.Mark == ledger.MarkDamaged && h.d.State().HeldReason != "", "safe mode a minute later = %+v, want it for the damage", safe)
-			})
+	kit.Rows(t, map[string]time.Duration{"Regular": 24 * time.Hour, "Never": 0}, func(t *testing.T, every time.Duration) {
+		withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = every }, func(h *testDaemon) {
+			h.drop("Otto 19", "19", "one", false)
+			h.pass()
+			h.damage("Otto 19")
+			h.pass()
+			_, is := h.d.Ledger().SafeMode()
+			kit.Need(t, !is, "the damage was found before, want it found by the check: the test shows nothing")
+			h.d.CheckNow()
+			time.Sleep(time.Minute)
+			safe, _ := h.d.Ledger().SafeMode()
+			kit.Check(t, safe.Mark == ledger.MarkDamaged && h.d.State().HeldReason != "", "safe mode a minute later = %+v, want it for the damage", safe)
 		})
-	}
+	})
 }
 
 // I15, I2: a claim made before the backup was put back, in a drop folder that comes back after safe mode has ended: it may be

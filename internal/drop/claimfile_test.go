@@ -158,11 +158,12 @@ func TestClaimFile_I1_EveryFault(t *testing.T) {
 
 // Between the look and the rename somebody exchanges the file, or writes to it.
 func TestClaimFile_I17_SwappedBetweenLookAndRename(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		swap    func(path string) error
 		changed bool  // claimed, and to settle again
 		refused error // put back
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Nothing":  {func(string) error { return nil }, false, nil},
 		"Appended": {func(p string) error { return appendTo(p, "more") }, true, nil},
 		"AnotherFile": {func(p string) error {
@@ -172,37 +173,35 @@ func TestClaimFile_I17_SwappedBetweenLookAndRename(t *testing.T) {
 		"FIFO":   {func(p string) error { return errors.Join(os.Rename(p, p+".old"), syscall.Mkfifo(p, 0o660)) }, false, ErrNotFile},
 		"Folder": {func(p string) error { return errors.Join(os.Rename(p, p+".old"), os.Mkdir(p, 0o770)) }, false, ErrNotFile},
 		"Gone":   {func(p string) error { return os.Rename(p, p+".old") }, false, fs.ErrNotExist},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			cfg := fileConfig(path)
-			cfg.Hook = func(op, on string, do func() error) error {
-				if op == "mkdir" && on == "scan7.pdf" {
-					kit.Want(t, "the error of swap", row.swap(path+"/scan7.pdf"), nil)
-				}
-				return do()
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		cfg := fileConfig(path)
+		cfg.Hook = func(op, on string, do func() error) error {
+			if op == "mkdir" && on == "scan7.pdf" {
+				kit.Want(t, "the error of swap", row.swap(path+"/scan7.pdf"), nil)
 			}
-			f := open(t, cfg)
-			put(t, path, "scan7.pdf")
-			look := seen(t, path+"/scan7.pdf")
-			c, changed, err := f.ClaimFile("scan7.pdf", look, now)
-			claims := 0
-			for again, err := range f.AllClaims() {
-				if claims++; err != nil || again != c {
-					t.Errorf("%+v, %v, want no error, again = %v", again, err, c)
-				}
+			return do()
+		}
+		f := open(t, cfg)
+		put(t, path, "scan7.pdf")
+		look := seen(t, path+"/scan7.pdf")
+		c, changed, err := f.ClaimFile("scan7.pdf", look, now)
+		claims := 0
+		for again, err := range f.AllClaims() {
+			if claims++; err != nil || again != c {
+				t.Errorf("%+v, %v, want no error, again = %v", again, err, c)
 			}
-			switch {
-			case row.refused != nil && (!errors.Is(err, row.refused) || claims != 0):
-				t.Errorf("%d claims, %v", claims, err)
-			case row.refused == nil && (err != nil || claims != 1 || changed != row.changed):
-				t.Errorf("%d claims, changed %v, %v", claims, changed, err)
-			}
-			if _, err := os.Lstat(path + "/scan7.pdf"); row.refused == ErrNotFile && err != nil {
-				t.Error("what was exchanged is not put back:", err)
-			}
-		})
-	}
+		}
+		switch {
+		case row.refused != nil && (!errors.Is(err, row.refused) || claims != 0):
+			t.Errorf("%d claims, %v", claims, err)
+		case row.refused == nil && (err != nil || claims != 1 || changed != row.changed):
+			t.Errorf("%d claims, changed %v, %v", claims, changed, err)
+		}
+		if _, err := os.Lstat(path + "/scan7.pdf"); row.refused == ErrNotFile && err != nil {
+			t.Error("what was exchanged is not put back:", err)
+		}
+	})
 }
 
 // What a person finds in the way of the way back stays in the claim, where the next start finds it.

@@ -134,25 +134,23 @@ func TestOpen_I16_SecondProcessSaysWhoHoldsIt(t *testing.T) {
 }
 
 func TestOpen_I19_ForeignFolderIsNotTouched(t *testing.T) {
-	for name, change := range map[string]func(*Config){
+	kit.Rows(t, map[string]func(*Config){
 		"OtherLedger":      func(c *Config) { c.LedgerID = "L2" },
 		"OtherEnvironment": func(c *Config) { c.Environment = "production" },
 		"OlderCopy":        func(c *Config) { c.Epoch = 0 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			open(t, config(path)).Close()
-			before, _ := os.ReadFile(path + "/.vaultd/lock")
-			cfg := config(path)
-			change(&cfg)
-			_, err := Open(cfg)
-			var foreign *ForeignError
-			kit.Check(t, errors.As(err, &foreign) && foreign.LedgerID == "L1" && strings.Contains(err.Error(), "nothing in it was touched"),
-				`%v, want errors.As(err, &foreign), foreign.LedgerID = "L1", err with "nothing in it was touched"`, err)
-			after, _ := os.ReadFile(path + "/.vaultd/lock")
-			kit.Check(t, string(after) == string(before), "lock file rewritten")
-		})
-	}
+	}, func(t *testing.T, change func(*Config)) {
+		path := share(t)
+		open(t, config(path)).Close()
+		before, _ := os.ReadFile(path + "/.vaultd/lock")
+		cfg := config(path)
+		change(&cfg)
+		_, err := Open(cfg)
+		var foreign *ForeignError
+		kit.Check(t, errors.As(err, &foreign) && foreign.LedgerID == "L1" && strings.Contains(err.Error(), "nothing in it was touched"),
+			`%v, want errors.As(err, &foreign), foreign.LedgerID = "L1", err with "nothing in it was touched"`, err)
+		after, _ := os.ReadFile(path + "/.vaultd/lock")
+		kit.Check(t, string(after) == string(before), "lock file rewritten")
+	})
 	path := share(t)
 	open(t, config(path)).Close()
 	later := config(path)
@@ -303,34 +301,33 @@ func crashIn(t *testing.T, config func(path string) Config, least int, prepare f
 
 // A planted lock file is not opened: what it leads to is neither written nor cut, and a FIFO blocks nobody.
 func TestOpen_I19_APlantedLockFile(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		plant func(path, lock string) error
 		says  string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Link":     {func(_, lock string) error { return os.Symlink("drop.json", lock) }, "no regular file"},
 		"LinkOut":  {func(path, lock string) error { return os.Symlink(path+"/precious", lock) }, "no regular file"},
 		"Dangling": {func(_, lock string) error { return os.Symlink("none", lock) }, "no regular file"},
 		"HardLink": {func(path, lock string) error { return os.Link(path+"/precious", lock) }, "2 names"},
 		"FIFO":     {func(_, lock string) error { return syscall.Mkfifo(lock, 0o600) }, "no regular file"},
 		"Folder":   {func(_, lock string) error { return os.Mkdir(lock, 0o700) }, "no regular file"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			f := open(t, config(path))
-			kit.Must(t, f.Close())
-			const words = "what nobody has archived, and longer than a line about the holder of a lock, whoever and wherever that may be just now"
-			mark, err := os.ReadFile(path + "/.vaultd/drop.json")
-			kit.Must(t, errors.Join(err, os.WriteFile(path+"/precious", []byte(words), 0o600), os.Remove(path+"/.vaultd/lock"), row.plant(path, path+"/.vaultd/lock")))
-			f, err = Open(config(path))
-			if err == nil {
-				f.Close()
-			}
-			if err == nil || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), ".vaultd/lock") || !strings.Contains(err.Error(), "remove it") {
-				t.Errorf(`%v, want an error, err with %q, err with ".vaultd/lock", err with "remove it"`, err, row.says)
-			}
-			kit.Want(t, "the mark was written", string(kit.Value(os.ReadFile(path+"/.vaultd/drop.json"))(t)), string(mark))
-			kit.Want(t, "written through the link", string(kit.Value(os.ReadFile(path+"/precious"))(t)), words)
-			kit.Fails(t, "made through the link", kit.Err(os.Lstat(path+"/.vaultd/none")))
-		})
-	}
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		f := open(t, config(path))
+		kit.Must(t, f.Close())
+		const words = "what nobody has archived, and longer than a line about the holder of a lock, whoever and wherever that may be just now"
+		mark, err := os.ReadFile(path + "/.vaultd/drop.json")
+		kit.Must(t, errors.Join(err, os.WriteFile(path+"/precious", []byte(words), 0o600), os.Remove(path+"/.vaultd/lock"), row.plant(path, path+"/.vaultd/lock")))
+		f, err = Open(config(path))
+		if err == nil {
+			f.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), ".vaultd/lock") || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf(`%v, want an error, err with %q, err with ".vaultd/lock", err with "remove it"`, err, row.says)
+		}
+		kit.Want(t, "the mark was written", string(kit.Value(os.ReadFile(path+"/.vaultd/drop.json"))(t)), string(mark))
+		kit.Want(t, "written through the link", string(kit.Value(os.ReadFile(path+"/precious"))(t)), words)
+		kit.Fails(t, "made through the link", kit.Err(os.Lstat(path+"/.vaultd/none")))
+	})
 }

@@ -19,11 +19,12 @@ func TestLook_I12_NamesWhatDiffers(t *testing.T) {
 		return os.WriteFile(dir+"/rechnung.pdf", []byte("RECHNUNG.pdf"), 0o660) // of the same size
 	}
 	later, earlier := Look{ChangedSince: time.Now().Add(time.Hour)}, Look{ChangedSince: time.Now().Add(-time.Hour)}
-	for name, row := range map[string]struct {
+	type row struct {
 		change func(dir string) error
 		look   Look
 		want   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Nothing":        {func(string) error { return nil }, Look{ReadsAll: true}, ""},
 		"Missing":        {func(dir string) error { return os.Remove(dir + "/rechnung.pdf") }, later, "rechnung.pdf is missing"},
 		"FolderMissing":  {func(dir string) error { return os.RemoveAll(dir + "/sub") }, later, "sub/deep/b.pdf is missing, sub/übersicht.pdf is missing"},
@@ -45,28 +46,26 @@ func TestLook_I12_NamesWhatDiffers(t *testing.T) {
 		"FolderForAnItem": {func(dir string) error {
 			return errors.Join(os.Remove(dir+"/rechnung.pdf"), os.Mkdir(dir+"/rechnung.pdf", 0o770))
 		}, earlier, "rechnung.pdf is missing"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			_, rel, d := kept(t, path)
-			f := open(t, config(path))
-			kit.Must(t, row.change(filepath.Join(path, rel)))
-			dir := kit.Value(f.OpenKept(rel))(t)
-			defer dir.Close()
-			found := kit.Value(LookAtKept(t.Context(), dir, rel, d, row.look))(t)
-			var words []string
-			for _, d := range found {
-				words = append(words, d.Path+" "+d.What)
-			}
-			kit.Want(t, "differences", strings.Join(words, ", "), row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		_, rel, d := kept(t, path)
+		f := open(t, config(path))
+		kit.Must(t, row.change(filepath.Join(path, rel)))
+		dir := kit.Value(f.OpenKept(rel))(t)
+		defer dir.Close()
+		found := kit.Value(LookAtKept(t.Context(), dir, rel, d, row.look))(t)
+		var words []string
+		for _, d := range found {
+			words = append(words, d.Path+" "+d.What)
+		}
+		kit.Want(t, "differences", strings.Join(words, ", "), row.want)
+	})
 }
 
 // I12: only a folder that is not there is missing. What cannot be looked at is an
 // error of its own.
 func TestLook_I12_WhatIsMissing(t *testing.T) {
-	for name, change := range map[string]func(dir string) error{
+	kit.Rows(t, map[string]func(dir string) error{
 		"Removed": os.RemoveAll,
 		"Month":   func(dir string) error { return os.RemoveAll(filepath.Dir(dir)) },
 		"File":    func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
@@ -74,13 +73,11 @@ func TestLook_I12_WhatIsMissing(t *testing.T) {
 			m := filepath.Dir(dir)
 			return errors.Join(os.Rename(m, m+"x"), os.Symlink(m+"x", m))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			_, rel, _ := kept(t, path)
-			f := open(t, config(path))
-			kit.Must(t, change(filepath.Join(path, rel)))
-			kit.Fails(t, "open", kit.Err(f.OpenKept(rel)), fs.ErrNotExist)
-		})
-	}
+	}, func(t *testing.T, change func(dir string) error) {
+		path := share(t)
+		_, rel, _ := kept(t, path)
+		f := open(t, config(path))
+		kit.Must(t, change(filepath.Join(path, rel)))
+		kit.Fails(t, "open", kit.Err(f.OpenKept(rel)), fs.ErrNotExist)
+	})
 }

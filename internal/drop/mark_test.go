@@ -17,13 +17,14 @@ func TestReadReceiptKeys_I12_OnlyWhatNobodyElseCouldWrite(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprint("key ", i)
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		keys      []string
 		change    func(dir, mark string) error
 		want      int
 		untrusted bool
 		asRoot    bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AsWritten":        {keys: []string{"one", "two"}, want: 2},
 		"None":             {},
 		"MoreThanAreEver":  {keys: many, want: mostReceiptKeys},
@@ -32,25 +33,23 @@ func TestReadReceiptKeys_I12_OnlyWhatNobodyElseCouldWrite(t *testing.T) {
 		"OthersMayReplace": {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chmod(dir, 0o702) }, untrusted: true},
 		"FileOfAnother":    {keys: []string{"one"}, change: func(_, mark string) error { return os.Chown(mark, 4711, -1) }, untrusted: true, asRoot: true},
 		"FolderOfAnother":  {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chown(dir, 4711, -1) }, untrusted: true, asRoot: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if row.asRoot && os.Geteuid() != 0 {
-				kit.Missing(t, "root, to make a file of another user")
-			}
-			path := t.TempDir()
-			f, err := Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: row.keys})
-			kit.Must(t, err)
-			kit.Must(t, f.Close())
-			dir := filepath.Join(path, vaultdDir)
-			if row.change != nil {
-				kit.Must(t, row.change(dir, filepath.Join(dir, markFile)))
-			}
-			keys, err := ReadReceiptKeys(path)
-			_, untrusted := errors.AsType[*UntrustedKeysError](err)
-			kit.Check(t, untrusted == row.untrusted && (err == nil || untrusted), "%v, want untrusted %v", err, row.untrusted)
-			kit.Check(t, len(keys) == row.want && slices.Equal(keys, row.keys[:row.want]), "keys %q, want the first %d", keys, row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		if row.asRoot && os.Geteuid() != 0 {
+			kit.Missing(t, "root, to make a file of another user")
+		}
+		path := t.TempDir()
+		f, err := Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: row.keys})
+		kit.Must(t, err)
+		kit.Must(t, f.Close())
+		dir := filepath.Join(path, vaultdDir)
+		if row.change != nil {
+			kit.Must(t, row.change(dir, filepath.Join(dir, markFile)))
+		}
+		keys, err := ReadReceiptKeys(path)
+		_, untrusted := errors.AsType[*UntrustedKeysError](err)
+		kit.Check(t, untrusted == row.untrusted && (err == nil || untrusted), "%v, want untrusted %v", err, row.untrusted)
+		kit.Check(t, len(keys) == row.want && slices.Equal(keys, row.keys[:row.want]), "keys %q, want the first %d", keys, row.want)
+	})
 }
 
 // A ledger that was rebuilt, or that is the first with keys, writes its keys

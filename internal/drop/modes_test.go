@@ -18,7 +18,7 @@ import (
 // write access for everybody or another group is always refused.
 func TestMountModes_I27_WhoMayWrite(t *testing.T) {
 	const group, other = 100, 101
-	for name, row := range map[string]struct {
+	type row struct {
 		seen     fs.FileMode
 		chmodErr error
 		gid      int
@@ -26,7 +26,8 @@ func TestMountModes_I27_WhoMayWrite(t *testing.T) {
 		decides  bool
 		mayWork  bool
 		offers   bool // the key is named
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"ChmodWorks":            {triedMode, nil, group, false, false, true, false},
 		"ChmodWorksAndSetgid":   {triedMode | fs.ModeSetgid, nil, group, false, false, true, false},
 		"GroupReads":            {0o750, nil, group, false, true, true, false},
@@ -45,29 +46,27 @@ func TestMountModes_I27_WhoMayWrite(t *testing.T) {
 		"ChmodForbidden":        {0o770, unix.EPERM, group, true, true, true, false},
 		"ChmodForbiddenToWrite": {0o777, unix.EPERM, group, true, true, false, false},
 		"DiskFault":             {0o770, unix.EIO, group, true, false, true, false}, // leaves it open
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := newMountModes(triedMode, row.seen|fs.ModeDir, row.gid, row.chmodErr)
-			kit.Want(t, "the mount decides", m.Decide, row.decides)
-			var err error
-			if m.Decide {
-				err = m.Check("/srv/in", m.Mode, m.Gid, group, row.accepted)
-			}
-			kit.Want(t, "vaultd may work", err == nil, row.mayWork)
-			if err == nil {
-				return
-			}
-			fault, _ := errors.AsType[*ModesError](err)
-			kit.Want(t, "the key is offered", fault.MayAccept, row.offers)
-			kit.Holds(t, "the advice", fault.Advice(), "dir_mode=0750,file_mode=0640,nosuid", "docs/network-drives.md")
-			if row.offers {
-				kit.Holds(t, "the advice", fault.Advice(), `"modes: mount"`)
-			} else {
-				kit.Lacks(t, "the advice", fault.Advice(), "modes: mount")
-			}
-			kit.Lacks(t, "the error", fault.Error()+fault.Advice(), "chmod 700")
-		})
-	}
+	}, func(t *testing.T, row row) {
+		m := newMountModes(triedMode, row.seen|fs.ModeDir, row.gid, row.chmodErr)
+		kit.Want(t, "the mount decides", m.Decide, row.decides)
+		var err error
+		if m.Decide {
+			err = m.Check("/srv/in", m.Mode, m.Gid, group, row.accepted)
+		}
+		kit.Want(t, "vaultd may work", err == nil, row.mayWork)
+		if err == nil {
+			return
+		}
+		fault, _ := errors.AsType[*ModesError](err)
+		kit.Want(t, "the key is offered", fault.MayAccept, row.offers)
+		kit.Holds(t, "the advice", fault.Advice(), "dir_mode=0750,file_mode=0640,nosuid", "docs/network-drives.md")
+		if row.offers {
+			kit.Holds(t, "the advice", fault.Advice(), `"modes: mount"`)
+		} else {
+			kit.Lacks(t, "the advice", fault.Advice(), "modes: mount")
+		}
+		kit.Lacks(t, "the error", fault.Error()+fault.Advice(), "chmod 700")
+	})
 }
 
 // mountOf simulates a mount that gives all in the drop folder at path one mode,
@@ -100,12 +99,13 @@ func mountOf(t *testing.T, path string, mode fs.FileMode, err error) func(op, na
 // A drop whose mount decides the modes: vaultd works where it may, and
 // otherwise says what to do.
 func TestOpen_I27_MountDecidesModes(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		mode     fs.FileMode
 		chmodErr error
 		accepts  bool
 		works    bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"GroupReads":         {0o750, nil, false, true},
 		"GroupReadsNoChmod":  {0o750, unix.ENOSYS, false, true},
 		"ChmodForbidden":     {0o700, unix.EPERM, false, true},
@@ -117,14 +117,12 @@ func TestOpen_I27_MountDecidesModes(t *testing.T) {
 		"EverybodyNoChmod":   {0o777, unix.ENOSYS, true, false},
 		"KeyWhereNotNeeded":  {0o750, nil, true, true},
 		"ForbiddenNoKeySaid": {0o770, unix.EPERM, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			cfg := config(path)
-			cfg.AcceptsMountModes, cfg.Hook = row.accepts, mountOf(t, path, row.mode, row.chmodErr)
-			worksOnMount(t, cfg, row.works)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		cfg := config(path)
+		cfg.AcceptsMountModes, cfg.Hook = row.accepts, mountOf(t, path, row.mode, row.chmodErr)
+		worksOnMount(t, cfg, row.works)
+	})
 }
 
 // worksOnMount opens a drop folder on a mount that decides the modes. In an
@@ -182,43 +180,42 @@ func TestOpen_I27_RealMountDecidesModes(t *testing.T) {
 	if !kit.OwnMounts(t) {
 		return
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		perms   string
 		options string
 		accepts bool
 		mode    fs.FileMode
 		works   bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"GroupWrites":         {"u=rwX,g=rwX,o=", "--chmod-ignore", false, 0o770, false},
 		"GroupWritesByKey":    {"u=rwX,g=rwX,o=", "--chmod-ignore", true, 0o770, true},
 		"GroupReads":          {"u=rwX,g=rX,o=", "--chmod-ignore", false, 0o750, true},
 		"ChmodDenied":         {"u=rwX,g=rX,o=", "--chmod-deny", false, 0o750, true},
 		"ChmodAndChownDenied": {"u=rwX,g=rwX,o=", "--chmod-deny --chown-deny --chgrp-deny", true, 0o770, true},
 		"EverybodyWrites":     {"a=rwX", "--chmod-ignore", true, 0o777, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			kit.Bindfs(t, path, append(strings.Fields(row.options), "--perms="+row.perms)...)
-			cfg := config(path)
-			cfg.AcceptsMountModes = row.accepts
-			defer func() {
-				if row.works {
-					later := OwnershipMark{LedgerID: cfg.LedgerID, Environment: cfg.Environment, Epoch: cfg.Epoch + 1}
-					kit.Must(t, errors.Join(TryWrite(cfg.Path), TakeOverFolder(cfg.Path, later)))
-				}
-			}()
-			for _, when := range []string{"before", "after"} {
-				m, err := TryModes(cfg)
-				kit.Want(t, "the mount decides "+when, m.Decide, true)
-				kit.Want(t, "the mode "+when, m.Mode, row.mode)
-				kit.Want(t, "it may work "+when, err == nil, row.works)
-				if when == "before" {
-					kit.Want(t, "names that were left", len(kit.Value(os.ReadDir(cfg.Path))(t)), 0)
-					worksOnMount(t, cfg, row.works)
-				}
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		kit.Bindfs(t, path, append(strings.Fields(row.options), "--perms="+row.perms)...)
+		cfg := config(path)
+		cfg.AcceptsMountModes = row.accepts
+		defer func() {
+			if row.works {
+				later := OwnershipMark{LedgerID: cfg.LedgerID, Environment: cfg.Environment, Epoch: cfg.Epoch + 1}
+				kit.Must(t, errors.Join(TryWrite(cfg.Path), TakeOverFolder(cfg.Path, later)))
 			}
-		})
-	}
+		}()
+		for _, when := range []string{"before", "after"} {
+			m, err := TryModes(cfg)
+			kit.Want(t, "the mount decides "+when, m.Decide, true)
+			kit.Want(t, "the mode "+when, m.Mode, row.mode)
+			kit.Want(t, "it may work "+when, err == nil, row.works)
+			if when == "before" {
+				kit.Want(t, "names that were left", len(kit.Value(os.ReadDir(cfg.Path))(t)), 0)
+				worksOnMount(t, cfg, row.works)
+			}
+		}
+	})
 }
 
 // A try that is impossible leaves the answer open.

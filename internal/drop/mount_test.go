@@ -90,50 +90,48 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 	if !kit.OwnMounts(t) {
 		return
 	}
-	for name, file := range map[string]bool{"OnAFolder": false, "OnAFile": true} {
-		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
-			rules := packager.Rules{Vault: "V"}
+	kit.Rows(t, map[string]bool{"OnAFolder": false, "OnAFile": true}, func(t *testing.T, file bool) {
+		y := newYard(t)
+		rules := packager.Rules{Vault: "V"}
 
-			done := y.bind("Huber 88", file)
-			look, err := watch.Rules{Sidecar: "metadata.json"}.ScanFolder(y.f.root.Root(), "Huber 88")
-			kit.Check(t, err == nil && errors.Is(look.Problem, syscall.EXDEV),
-				"looked at before the claim: %v, %v", look.Problem, err)
-			_, err = y.f.ClaimFolder("Huber 88", time.Now())
-			y.found("claim", err)
-			kit.Holds(t, "the error", err.Error(), "is a mount")
-			y.lies("Huber 88")
-			done()
+		done := y.bind("Huber 88", file)
+		look, err := watch.Rules{Sidecar: "metadata.json"}.ScanFolder(y.f.root.Root(), "Huber 88")
+		kit.Check(t, err == nil && errors.Is(look.Problem, syscall.EXDEV),
+			"looked at before the claim: %v, %v", look.Problem, err)
+		_, err = y.f.ClaimFolder("Huber 88", time.Now())
+		y.found("claim", err)
+		kit.Holds(t, "the error", err.Error(), "is a mount")
+		y.lies("Huber 88")
+		done()
 
-			c := kit.Value(y.f.ClaimFolder("Huber 88", time.Now()))(y.t)
-			in := filepath.Join(".vaultd/claimed", c.Key.String(), "Huber 88")
-			dir, _, err := y.f.OpenClaimed(c.Key)
-			kit.Must(y.t, err)
-			done = y.bind(in, file)
-			y.found("find", dir.FindMount())
-			_, err = packager.ValidateFolder(t.Context(), dir.Root(), rules)
-			y.found("pack", err)
-			y.found("return", y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
-			y.found("keep", y.f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("yes")))
-			y.lies(in)
-			kit.Fails(t, "a note was written",
-				kit.Err(os.Lstat(filepath.Join(y.path, in, "_REASON.txt"))), fs.ErrNotExist)
-			done()
+		c := kit.Value(y.f.ClaimFolder("Huber 88", time.Now()))(y.t)
+		in := filepath.Join(".vaultd/claimed", c.Key.String(), "Huber 88")
+		dir, _, err := y.f.OpenClaimed(c.Key)
+		kit.Must(y.t, err)
+		done = y.bind(in, file)
+		y.found("find", dir.FindMount())
+		_, err = packager.ValidateFolder(t.Context(), dir.Root(), rules)
+		y.found("pack", err)
+		y.found("return", y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
+		y.found("keep", y.f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("yes")))
+		y.lies(in)
+		kit.Fails(t, "a note was written",
+			kit.Err(os.Lstat(filepath.Join(y.path, in, "_REASON.txt"))), fs.ErrNotExist)
+		done()
 
-			sealed := kit.Value(packager.ValidateFolder(t.Context(), dir.Root(), rules))(y.t)
-			kit.Must(y.t, dir.Close())
-			const rel = "_archived/2026-11/Huber 88"
-			kit.Must(y.t, y.f.PlaceFolder(c, rel, ReceiptNote("yes")))
-			done = y.bind(rel, file)
-			for _, to := range []string{"", t.TempDir()} {
-				_, err = y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...), To: to})
-				y.found("dispose", err)
-			}
-			y.lies(rel)
-			done()
-			kit.Value(y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...)}))(y.t)
-		})
-	}
+		sealed := kit.Value(packager.ValidateFolder(t.Context(), dir.Root(), rules))(y.t)
+		kit.Must(y.t, dir.Close())
+		const rel = "_archived/2026-11/Huber 88"
+		kit.Must(y.t, y.f.PlaceFolder(c, rel, ReceiptNote("yes")))
+		done = y.bind(rel, file)
+		for _, to := range []string{"", t.TempDir()} {
+			_, err = y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...), To: to})
+			y.found("dispose", err)
+		}
+		y.lies(rel)
+		done()
+		kit.Value(y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...)}))(y.t)
+	})
 }
 
 // A mount that comes while the folder is being removed stops that: what lies behind it stays, and the folder does not go back to people.

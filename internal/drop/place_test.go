@@ -214,10 +214,11 @@ func TestDispose_MoveCrashAnywhereFinishes(t *testing.T) {
 }
 
 func TestDispose_I18_AnythingElseStopsIt(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		change func(dir string) error
 		path   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"ForeignFile":     {func(d string) error { return os.WriteFile(d+"/sub/new.pdf", nil, 0o660) }, "sub/new.pdf"},
 		"ForeignHidden":   {func(d string) error { return os.WriteFile(d+"/.x", nil, 0o660) }, ".x"},
 		"UnlistedJunk":    {func(d string) error { return os.WriteFile(d+"/sub/Thumbs.db", nil, 0o660) }, "sub/Thumbs.db"},
@@ -232,23 +233,21 @@ func TestDispose_I18_AnythingElseStopsIt(t *testing.T) {
 		"Fifo":             {func(d string) error { return syscall.Mkfifo(d+"/fifo", 0o600) }, "fifo"},
 		"AnotherFolder":    {func(d string) error { return errors.Join(os.Rename(d, d+".old"), os.Mkdir(d, 0o770)) }, "."},
 		"NestedVeryDeeply": {func(d string) error { return os.MkdirAll(d+strings.Repeat("/d", 40), 0o770) }, strings.Repeat("d/", 31) + "d"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			c, rel, d := kept(t, path)
-			kit.Must(t, row.change(path+"/"+rel))
-			before := tree(t, path)
-			f := open(t, config(path))
-			for _, to := range []string{"", t.TempDir()} {
-				d.To = to
-				_, err := f.DisposeFolder(t.Context(), c, rel, d)
-				var stray *UnexpectedContentError
-				kit.Check(t, errors.As(err, &stray) && stray.Path == row.path && stray.Folder == rel,
-					"to %q: %v", to, err)
-			}
-			kit.Want(t, "removed something", tree(t, path), before)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		c, rel, d := kept(t, path)
+		kit.Must(t, row.change(path+"/"+rel))
+		before := tree(t, path)
+		f := open(t, config(path))
+		for _, to := range []string{"", t.TempDir()} {
+			d.To = to
+			_, err := f.DisposeFolder(t.Context(), c, rel, d)
+			var stray *UnexpectedContentError
+			kit.Check(t, errors.As(err, &stray) && stray.Path == row.path && stray.Folder == rel,
+				"to %q: %v", to, err)
+		}
+		kit.Want(t, "removed something", tree(t, path), before)
+	})
 }
 
 // A file that appears or changes after the comparison stops what is left.

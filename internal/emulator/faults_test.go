@@ -276,21 +276,19 @@ func TestLateOnVirtualTime(t *testing.T) {
 		f    Fault
 		done bool
 	}{"BeforeTheWork": {Fault{Delay: time.Hour}, false}, "AfterTheWork": {Fault{DelayAfter: time.Hour}, true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, func(c *Config) { c.Clock = nil })
-				w.at("register", 1, row.f)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				start := time.Now()
-				a := w.send(w.request("POST", docs, batch(document(1))).WithContext(ctx))
-				if !errors.Is(a.err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
-					t.Errorf("answer %+v after %v", a, time.Since(start))
-				}
-				kit.Want(t, "done", len(w.Registrations()) == 1, row.done)
-				w.register(2)
-				kit.Want(t, "the wait of the next call", time.Since(start), time.Minute)
-			})
+		kit.Bubble(t, name, func(t *testing.T) {
+			w := newWorld(t, func(c *Config) { c.Clock = nil })
+			w.at("register", 1, row.f)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			start := time.Now()
+			a := w.send(w.request("POST", docs, batch(document(1))).WithContext(ctx))
+			if !errors.Is(a.err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+				t.Errorf("answer %+v after %v", a, time.Since(start))
+			}
+			kit.Want(t, "done", len(w.Registrations()) == 1, row.done)
+			w.register(2)
+			kit.Want(t, "the wait of the next call", time.Since(start), time.Minute)
 		})
 	}
 }

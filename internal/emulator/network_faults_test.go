@@ -40,25 +40,24 @@ func TestNetwork_LostAnswers(t *testing.T) {
 
 // Other bytes under a bumId are a violation, whatever became of the first ones: accepted, refused, or lost on the way.
 func TestNetwork_OtherBytes(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		fault Fault
 		first string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Accepted": {Fault{}, invoice("")}, "Refused": {Fault{}, `{"data":{}}`}, "LostBefore": {Fault{Kind: Abort}, invoice("")},
 		"LostAfter": {Fault{Kind: Abort, IsAfterWork: true}, invoice("")}, "Error": {Fault{Kind: Coded}, invoice("")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newNetworkWorld(t, nil)
-			w.setRule("network-send", row.fault)
-			w.net("POST", invoicesPath+"/"+bumID(1), row.first)
-			w.setRule("", Fault{})
-			w.net("POST", invoicesPath+"/"+bumID(1), row.first)
-			w.wantNoViolations()
-			w.restart()
-			w.net("POST", invoicesPath+"/"+bumID(1), invoice("other"))
-			w.wantViolation("other bytes posted under bumId " + bumID(1))
-		})
-	}
+	}, func(t *testing.T, row row) {
+		w := newNetworkWorld(t, nil)
+		w.setRule("network-send", row.fault)
+		w.net("POST", invoicesPath+"/"+bumID(1), row.first)
+		w.setRule("", Fault{})
+		w.net("POST", invoicesPath+"/"+bumID(1), row.first)
+		w.wantNoViolations()
+		w.restart()
+		w.net("POST", invoicesPath+"/"+bumID(1), invoice("other"))
+		w.wantViolation("other bytes posted under bumId " + bumID(1))
+	})
 	w := newNetworkWorld(t, nil)
 	w.mustSend(1, "")
 	w.net("POST", "/v2/creditNotes/"+bumID(1), invoice("")) // the same bytes as another kind of document

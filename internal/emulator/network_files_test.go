@@ -97,10 +97,11 @@ func TestNetworkFile_Base64Upload(t *testing.T) {
 
 // Each misuse of a file is a violation.
 func TestNetworkFile_Violations(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		act  func(w *world)
 		want string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Capitals": {func(w *world) {
 			w.postFile(strings.ToUpper(bumID(1)), "imageFile", "a.pdf", "%PDF")
 		}, "which has capitals"},
@@ -114,14 +115,12 @@ func TestNetworkFile_Violations(t *testing.T) {
 			w.mustPublish(ReceivedDocument{Data: []byte(`{}`), Files: []ReceivedFile{{Name: "a.pdf"}}})
 			w.net("POST", invoicesPath+"/"+bumID(1), invoice("", w.ReceivedDocuments()[0].Files[0].ID))
 		}, "which was never stored"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newNetworkWorld(t, nil)
-			row.act(w)
-			w.wantViolation(row.want)
-			kit.Want(t, "the document was accepted", len(w.SentDocuments()), 0)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		w := newNetworkWorld(t, nil)
+		row.act(w)
+		w.wantViolation(row.want)
+		kit.Want(t, "the document was accepted", len(w.SentDocuments()), 0)
+	})
 }
 
 // What a document says in its note becomes of it, and notifications come in that order, each at its time.

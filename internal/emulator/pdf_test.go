@@ -402,37 +402,35 @@ func TestPDFFirstSecond(t *testing.T) {
 		{"FiveAfterAPause", 5, "pdf-register", 10 * time.Minute, false, true},
 		{"FiveVaultCalls", 5, "vaults", 0, false, false},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newPDFWorld(t, func(c *Config) { c.Clock = nil })
-				var first slotTicket
-				if row.before > 0 {
-					first = w.slot()
-					time.Sleep(row.before)
-				}
-				if row.restarts {
-					w.restart()
-				}
-				kit.Must(t, w.SetFaults(Faults{Rules: []Rule{{Rate: 1, Fault: Fault{DelayAfter: 2 * time.Second}}}}))
-				for range row.atOnce {
-					go func() {
-						switch row.op {
-						case "pdf-register":
-							w.call("POST", slots, goodBody, asClerk)
-						case "pdf-upload":
-							w.putPDF(first, "%PDF-1.7")
-						default:
-							w.call("GET", "/v1/vaults", "")
-						}
-					}()
-				}
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				kit.Want(t, fmt.Sprintf("violations %q", w.Violations()), len(w.Violations()) > 0, row.want)
-				if row.want {
-					w.wantViolation("5 calls at once in the first second")
-				}
-			})
+		kit.Bubble(t, row.name, func(t *testing.T) {
+			w := newPDFWorld(t, func(c *Config) { c.Clock = nil })
+			var first slotTicket
+			if row.before > 0 {
+				first = w.slot()
+				time.Sleep(row.before)
+			}
+			if row.restarts {
+				w.restart()
+			}
+			kit.Must(t, w.SetFaults(Faults{Rules: []Rule{{Rate: 1, Fault: Fault{DelayAfter: 2 * time.Second}}}}))
+			for range row.atOnce {
+				go func() {
+					switch row.op {
+					case "pdf-register":
+						w.call("POST", slots, goodBody, asClerk)
+					case "pdf-upload":
+						w.putPDF(first, "%PDF-1.7")
+					default:
+						w.call("GET", "/v1/vaults", "")
+					}
+				}()
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			kit.Want(t, fmt.Sprintf("violations %q", w.Violations()), len(w.Violations()) > 0, row.want)
+			if row.want {
+				w.wantViolation("5 calls at once in the first second")
+			}
 		})
 	}
 }

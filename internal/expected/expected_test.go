@@ -43,23 +43,22 @@ func TestRead_EncodingsSeparatorsAndNotations(t *testing.T) {
 	english := "Title of the export\n\nInvoice No,Date,Vendor,Gross,Currency\n\"RE 4711\",10/31/2026,Müller & Söhne,\"1,234.56\",EUR\nGS-7,10/30/2026,\"Otto KG\",(75.10),EUR\n,,Total,\"1,159.46\",\n"
 	windows := kit.Value(charmap.Windows1252.NewEncoder().String(german))(t)
 	utf16 := kit.Value(unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(strings.ReplaceAll(german, ";", "\t")))(t)
-	for name, row := range map[string]struct {
+	type row struct {
 		data  string
 		shift int // rows above
 		left  uint64
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"UTF8": {german, 0, 0}, "Mark": {"\ufeff" + german, 0, 0}, "Windows1252": {windows, 0, 0}, "Tabs": {strings.ReplaceAll(german, ";", "\t"), 0, 0}, "UTF16": {utf16, 0, 0},
 		"English": {english, 2, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := read(t, []byte(row.data), Options{})
-			got := rowsOf(l)
-			for i := range got {
-				got[i].Line -= row.shift
-			}
-			kit.Check(t, slices.Equal(got, want) && l.Unnumber == row.left, "%+v, %d left out", got, l.Unnumber)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		l := read(t, []byte(row.data), Options{})
+		got := rowsOf(l)
+		for i := range got {
+			got[i].Line -= row.shift
+		}
+		kit.Check(t, slices.Equal(got, want) && l.Unnumber == row.left, "%+v, %d left out", got, l.Unnumber)
+	})
 }
 
 func workbook(t *testing.T, rows [][]any) []byte {
@@ -94,7 +93,7 @@ func TestRead_Workbook(t *testing.T) {
 
 // What can be read in two ways, or in none, is an error that names the row and says what to do.
 func TestRead_NeverGuesses(t *testing.T) {
-	for name, row := range map[string]struct{ data, text, advice string }{
+	kit.Rows(t, map[string]struct{ data, text, advice string }{
 		"EitherAmount":   {"number;amount\n1;1.234\n2;5\n", `row 2: the amount "1.234" can be read in two ways`, "--decimal"},
 		"TwoNotations":   {"number;amount\n1;1,50\n2;1.50\n", "rows 2 and 3 write amounts in two ways", "--decimal comma"},
 		"NoAmount":       {"number;amount\n1;n/a\n", `row 2: "n/a" is not an amount`, `--columns "amount="`},
@@ -105,15 +104,13 @@ func TestRead_NeverGuesses(t *testing.T) {
 		"OnlyTotals":     {"number;amount\n;5,00\n", "no row with a number", "proves nothing"},
 		"NoWorkbook":     {"PK\x03\x04 cut off", "no workbook", "CSV"},
 		"WrongThousands": {"number;amount\n1;1.23,50\n", "is not an amount", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := Read("x.csv", strings.NewReader(row.data), Options{})
-			wrong, ok := errors.AsType[*DataError](err)
-			if !ok || !strings.Contains(err.Error(), row.text) || !strings.Contains(err.Error(), "the list x.csv") || !strings.Contains(wrong.Advice, row.advice) {
-				t.Errorf(`%v, want ok, err with %q, err with "the list x.csv", wrong.Advice with %q`, err, row.text, row.advice)
-			}
-		})
-	}
+	}, func(t *testing.T, row struct{ data, text, advice string }) {
+		_, err := Read("x.csv", strings.NewReader(row.data), Options{})
+		wrong, ok := errors.AsType[*DataError](err)
+		if !ok || !strings.Contains(err.Error(), row.text) || !strings.Contains(err.Error(), "the list x.csv") || !strings.Contains(wrong.Advice, row.advice) {
+			t.Errorf(`%v, want ok, err with %q, err with "the list x.csv", wrong.Advice with %q`, err, row.text, row.advice)
+		}
+	})
 	l := read(t, []byte("number;amount\n1;1.234\n2;5\n"), Options{Decimal: ','})
 	got := rowsOf(l)
 	kit.Check(t, got[0].Amount == "1234" && got[1].Amount == "5", `%+v, want got[0].Amount = "1234", got[1].Amount = "5"`, got)

@@ -56,7 +56,7 @@ func TestRead_DatesOfDATEV(t *testing.T) {
 		return `"EXTF";700;21;"Buchungsstapel";13;20261115140440439;;"RE";"";"";29098;55003;` + year + ";4;" + first + ";" + last + `;"October";"WD";1;0;0;"EUR"` + "\r\n" +
 			`"Umsatz (ohne Soll/Haben-Kz)";"Soll/Haben-Kennzeichen";"WKZ Umsatz";"Konto";"Belegdatum";"Belegfeld 1"` + "\r\n"
 	}
-	rows := map[string]struct{ head, date, want string }{
+	kit.Rows(t, map[string]struct{ head, date, want string }{
 		"InTheTime":       {head("20260101", "20261001", "20261031"), "3110", "2026-10-31"},
 		"WithoutZero":     {head("20260101", "20261001", "20261031"), "510", "2026-10-05"},
 		"OverTheYear":     {head("20260701", "20261201", "20270131"), "1501", "2027-01-15"},
@@ -69,20 +69,17 @@ func TestRead_DatesOfDATEV(t *testing.T) {
 		"NoTime":          {head("", "", ""), "3110", "is not a day and month in the time"},
 		"NoHead":          {"Belegfeld 1;x;y;z;Belegdatum\r\n;;;;\r\n", "3110", "a DATEV export (EXTF)"},
 		"NoDateOfTheForm": {head("20260101", "20261001", "20261031"), "31102", "is not a date"},
-	}
-	for name, row := range rows {
-		t.Run(name, func(t *testing.T) {
-			l, err := Read("x.csv", strings.NewReader(row.head+"1234,56;H;EUR;70000;"+row.date+";RE-1\r\n"), Options{})
-			got := fmt.Sprint(err)
-			if err == nil {
-				r := rowsOf(l)[0]
-				got = r.Date
-				kit.Check(t, r.Amount == "1234.56" && r.Currency == "EUR" && r.Number == "RE-1",
-					"%+v, want RE-1 of 1234.56 EUR", r)
-			}
-			kit.Holds(t, "the date", got, row.want)
-		})
-	}
+	}, func(t *testing.T, row struct{ head, date, want string }) {
+		l, err := Read("x.csv", strings.NewReader(row.head+"1234,56;H;EUR;70000;"+row.date+";RE-1\r\n"), Options{})
+		got := fmt.Sprint(err)
+		if err == nil {
+			r := rowsOf(l)[0]
+			got = r.Date
+			kit.Check(t, r.Amount == "1234.56" && r.Currency == "EUR" && r.Number == "RE-1",
+				"%+v, want RE-1 of 1234.56 EUR", r)
+		}
+		kit.Holds(t, "the date", got, row.want)
+	})
 }
 
 // A date with hyphens is as unclear as one with slashes.

@@ -120,10 +120,11 @@ func TestDownload_I9_FiftyTimes(t *testing.T) {
 
 // What a correct client never does is a violation, and the end of the year is the end of an extract.
 func TestEmulator_I30_Violations(t *testing.T) {
-	rows := map[string]struct {
+	type row struct {
 		do   func(t *testing.T, s *service)
 		says string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AcknowledgedBeforeTheLastFile": {func(t *testing.T, s *service) {
 			files, _ := s.Files(t.Context(), "e1")
 			s.Download(t.Context(), files[0], io.Discard)
@@ -137,14 +138,11 @@ func TestEmulator_I30_Violations(t *testing.T) {
 			}
 			s.Acknowledge(t.Context(), "e1", "")
 		}, `before its file "IA_INVOICE_1.zip" was sent`},
-	}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			s := newService(t, emulator.ExtractReadings{}, nil)
-			r.do(t, s)
-			kit.Holds(t, "the violations", fmt.Sprint(s.Violations()), r.says)
-		})
-	}
+	}, func(t *testing.T, r row) {
+		s := newService(t, emulator.ExtractReadings{}, nil)
+		r.do(t, s)
+		kit.Holds(t, "the violations", fmt.Sprint(s.Violations()), r.says)
+	})
 	s := newService(t, emulator.ExtractReadings{}, nil)
 	s.now = published.AddDate(1, 0, 0)
 	kit.Len(t, "len(list.Extracts)", kit.Value(s.List(t.Context(), ""))(t).Extracts, 0)

@@ -170,19 +170,17 @@ func TestAsk_RequestsPerDocument(t *testing.T) {
 		n    int
 		most float64 // requests for each archived document
 	}{"AFewADay": {400, 3.5}, "Many": {many, 10}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := rand.New(rand.NewPCG(1, 2))
-				takes := func() time.Duration { // between a minute and four hours, each size as likely as the other
-					return time.Duration(float64(time.Minute) * math.Pow(240, r.Float64()))
-				}
-				d, open := day(t, row.n, 8*time.Hour, takes, nil)
-				per := float64(d.singles+d.lists) / float64(row.n)
-				questions, gap, second := d.most()
-				t.Logf("%d documents: %d lists, %d single questions, %.2f requests each; at most %d about one, %v apart, %d in a second", row.n, d.lists, d.singles, per, questions, gap, second)
-				kit.Check(t, open <= 0 && per <= row.most,
-					"%d still open, %.2f requests for each, want none and at most %.2f", open, per, row.most)
-			})
+		kit.Bubble(t, name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			takes := func() time.Duration { // between a minute and four hours, each size as likely as the other
+				return time.Duration(float64(time.Minute) * math.Pow(240, r.Float64()))
+			}
+			d, open := day(t, row.n, 8*time.Hour, takes, nil)
+			per := float64(d.singles+d.lists) / float64(row.n)
+			questions, gap, second := d.most()
+			t.Logf("%d documents: %d lists, %d single questions, %.2f requests each; at most %d about one, %v apart, %d in a second", row.n, d.lists, d.singles, per, questions, gap, second)
+			kit.Check(t, open <= 0 && per <= row.most,
+				"%d still open, %.2f requests for each, want none and at most %.2f", open, per, row.most)
 		})
 	}
 }
@@ -196,27 +194,25 @@ func TestAsk_I25_OpenForADay(t *testing.T) {
 	if kit.Sampled(t, "documents that stay open for a day") {
 		n = 1_000 // the list of the service names half of them
 	}
-	for name, away := range map[string]func(time.Duration) bool{
+	kit.Rows(t, map[string]func(time.Duration) bool{
 		"There": nil,
 		"Away":  func(at time.Duration) bool { return at > 5*time.Hour && at < 11*time.Hour },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				gone := func(now time.Time) bool { return away != nil && away(now.Sub(began)) }
-				d, open := day(t, n, time.Minute, func() time.Duration { return 48 * time.Hour }, gone)
-				questions, gap, second := d.most()
-				t.Logf("%d open: %d lists, %d single questions; at most %d about one, %v apart, %d in a second", open, d.lists, d.singles, questions, gap, second)
-				longest := 30*time.Minute*9/8 + 2*time.Minute + 20*time.Minute // and the round itself
-				if away != nil {
-					longest += 6*time.Hour + 5*time.Minute
-				}
-				if open != n || questions > 52 || gap > longest || second > 200 {
-					t.Errorf("%d open; at most %d questions about one, %v apart, %d in a second; want %d; at most 52, %v, 200", open, questions, gap, second, n, longest)
-				}
-			})
+	}, func(t *testing.T, away func(time.Duration) bool) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			gone := func(now time.Time) bool { return away != nil && away(now.Sub(began)) }
+			d, open := day(t, n, time.Minute, func() time.Duration { return 48 * time.Hour }, gone)
+			questions, gap, second := d.most()
+			t.Logf("%d open: %d lists, %d single questions; at most %d about one, %v apart, %d in a second", open, d.lists, d.singles, questions, gap, second)
+			longest := 30*time.Minute*9/8 + 2*time.Minute + 20*time.Minute // and the round itself
+			if away != nil {
+				longest += 6*time.Hour + 5*time.Minute
+			}
+			if open != n || questions > 52 || gap > longest || second > 200 {
+				t.Errorf("%d open; at most %d questions about one, %v apart, %d in a second; want %d; at most 52, %v, 200", open, questions, gap, second, n, longest)
+			}
 		})
-	}
+	})
 }
 
 // A list that was read before the service failed still answers for a document that was

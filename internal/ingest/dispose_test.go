@@ -126,37 +126,35 @@ func TestSeal_HoldsWhatIsUnusual(t *testing.T) {
 		"StrangeDate":        {ingest.Holds{StrangeDate: true}, func(f *folders) { f.dated = true }, "strange_dates: hold. "},
 		"SameFilesAndNumber": {ingest.Holds{SameNumber: true}, func(f *folders) { f.number, f.same = archive.NumberDigest{1}, true }, "same_number: hold. "},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := build(t, &service{})
-				f := r.folders("V")
-				f.number, f.same = archive.NumberDigest{1}, name == "SameFilesAndNumber"
-				r.start()
-				r.dropNamed("V", "first", 1)
-				r.pass(time.Hour)
-				r.stop()
-				f.number = archive.NumberDigest{2}
-				row.sealed(f)
-				r.configured("V").Holds = row.holds
-				r.start()
-				r.dropNamed("V", "second", 1)
-				r.pass(2 * time.Hour)
-				es := r.entries()
-				kit.Want(t, "states", r.states(), states{ledger.Archived: 1, ledger.Packaged: 1})
-				if e := es[1]; !e.Hold || e.Attention() != ledger.AwaitingDecision {
-					t.Fatalf("the second is held: %t, attention = %v, want true, %v", e.Hold, e.Attention(), ledger.AwaitingDecision)
-				}
-				notes, err := r.ledger.Notes(es[1].Key)
-				why := notes[es[1].Rev].Text
-				kit.Check(t, err == nil && strings.HasPrefix(why, row.reason), "reason = %q (error %v), want it to begin with %q", why, err, row.reason)
-				r.apply(ledger.Change{Key: es[1].Key, Rev: es[1].Rev, Events: []ledger.Event{ledger.Unheld{}}})
-				r.Wake()
-				r.pass(2 * time.Hour)
-				kit.Want(t, "states", r.states(), states{ledger.Archived: 2})
-				e := r.entries()[1]
-				kit.Want(t, "attention", e.Attention(), ledger.NoAttention)
-				kit.Want(t, "reviewed", e.Reviewed, e.NeedsReview())
-			})
+		kit.Bubble(t, name, func(t *testing.T) {
+			r := build(t, &service{})
+			f := r.folders("V")
+			f.number, f.same = archive.NumberDigest{1}, name == "SameFilesAndNumber"
+			r.start()
+			r.dropNamed("V", "first", 1)
+			r.pass(time.Hour)
+			r.stop()
+			f.number = archive.NumberDigest{2}
+			row.sealed(f)
+			r.configured("V").Holds = row.holds
+			r.start()
+			r.dropNamed("V", "second", 1)
+			r.pass(2 * time.Hour)
+			es := r.entries()
+			kit.Want(t, "states", r.states(), states{ledger.Archived: 1, ledger.Packaged: 1})
+			if e := es[1]; !e.Hold || e.Attention() != ledger.AwaitingDecision {
+				t.Fatalf("the second is held: %t, attention = %v, want true, %v", e.Hold, e.Attention(), ledger.AwaitingDecision)
+			}
+			notes, err := r.ledger.Notes(es[1].Key)
+			why := notes[es[1].Rev].Text
+			kit.Check(t, err == nil && strings.HasPrefix(why, row.reason), "reason = %q (error %v), want it to begin with %q", why, err, row.reason)
+			r.apply(ledger.Change{Key: es[1].Key, Rev: es[1].Rev, Events: []ledger.Event{ledger.Unheld{}}})
+			r.Wake()
+			r.pass(2 * time.Hour)
+			kit.Want(t, "states", r.states(), states{ledger.Archived: 2})
+			e := r.entries()[1]
+			kit.Want(t, "attention", e.Attention(), ledger.NoAttention)
+			kit.Want(t, "reviewed", e.Reviewed, e.NeedsReview())
 		})
 	}
 }

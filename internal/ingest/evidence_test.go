@@ -52,28 +52,27 @@ func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
 // under whatever number it came.
 func TestAnswers_I8_ThatNameAnotherDocument(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		names func(own archive.ID) archive.ID
 		want  ledger.State
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Nothing": {func(archive.ID) archive.ID { return archive.ID{} }, ledger.Archived},
 		"Itself":  {func(own archive.ID) archive.ID { return own }, ledger.Archived},
 		"Another": {func(archive.ID) archive.ID { return archive.ID{9} }, ledger.Uploaded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &service{}
-				s.status = func(r archive.RemoteID) error { // its caller holds mu
-					s.names[r] = row.names(s.names[r])
-					return nil
-				}
-				r := run(t, s)
-				r.drop("V", 1)
-				r.pass(3 * time.Hour)
-				kit.Want(t, "states", r.states(), states{row.want: 1})
-			})
+	}, func(t *testing.T, row row) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &service{}
+			s.status = func(r archive.RemoteID) error { // its caller holds mu
+				s.names[r] = row.names(s.names[r])
+				return nil
+			}
+			r := run(t, s)
+			r.drop("V", 1)
+			r.pass(3 * time.Hour)
+			kit.Want(t, "states", r.states(), states{row.want: 1})
 		})
-	}
+	})
 }
 
 // I4: the package is missing after the first upload. It is made again. Once bytes may
@@ -89,32 +88,30 @@ func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
 		"SentAndOtherBytes":        {apicall.OutcomeUnknown, true, ledger.Quarantined},
 		"SentAndTheSameBytes":      {apicall.OutcomeUnknown, false, ledger.Uploaded},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &service{slow: true}
-				r := run(t, s)
-				f, uploads := r.folders("V"), 0
-				s.upload = func(archive.RemoteID) error {
-					if uploads++; uploads > 1 {
-						return nil
-					}
-					f.mu.Lock()
-					defer f.mu.Unlock()
-					clear(f.sealed)
-					f.turns = row.others
-					return fault(row.first, "connection")
+		kit.Bubble(t, name, func(t *testing.T) {
+			s := &service{slow: true}
+			r := run(t, s)
+			f, uploads := r.folders("V"), 0
+			s.upload = func(archive.RemoteID) error {
+				if uploads++; uploads > 1 {
+					return nil
 				}
-				r.drop("V", 1)
-				r.pass(10 * time.Minute)
-				kit.Want(t, "states", r.states(), states{row.want: 1})
-				e := r.entries()[0]
-				if row.want == ledger.Quarantined {
-					kit.Want(t, "cause", e.Cause.Code, "package-lost")
-					kit.Want(t, "uploads", uploads, 1)
-					return
-				}
-				kit.Want(t, "digest that was sent", e.Current().Sent, e.Package.SHA256)
-			})
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				clear(f.sealed)
+				f.turns = row.others
+				return fault(row.first, "connection")
+			}
+			r.drop("V", 1)
+			r.pass(10 * time.Minute)
+			kit.Want(t, "states", r.states(), states{row.want: 1})
+			e := r.entries()[0]
+			if row.want == ledger.Quarantined {
+				kit.Want(t, "cause", e.Cause.Code, "package-lost")
+				kit.Want(t, "uploads", uploads, 1)
+				return
+			}
+			kit.Want(t, "digest that was sent", e.Current().Sent, e.Package.SHA256)
 		})
 	}
 }

@@ -246,35 +246,34 @@ var alwaysRefused = archive.DeriveID("V", archive.Sum([]byte("bad 0")), archive.
 // keep the bytes that left. No target is paused.
 func TestUpload_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		other bool // the folder gives other bytes now
 		want  ledger.State
 		sent  int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"TheSameBytes": {false, ledger.Uploaded, 2},
 		"OtherBytes":   {true, ledger.Quarantined, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := build(t, &service{slow: true})
-				f := r.folders("V")
-				var uploads atomic.Int32
-				r.s.damaged = func() bool { return uploads.Add(1) == 1 }
-				r.start()
-				r.drop("V", 1)
-				f.mu.Lock()
-				f.turns = row.other
-				f.mu.Unlock()
-				r.pass(5 * time.Minute)
-				kit.Want(t, "states", r.states(), states{row.want: 1})
-				kit.Want(t, "uploads", int(uploads.Load()), row.sent)
-				kit.Want(t, "times that it was packed", f.packed, 2)
-				posts, _ := r.s.counts()
-				kit.Want(t, "registrations", posts, 1)
-				kit.Want(t, "paused targets", r.paused(), nil)
-			})
+	}, func(t *testing.T, row row) {
+		synctest.Test(t, func(t *testing.T) {
+			r := build(t, &service{slow: true})
+			f := r.folders("V")
+			var uploads atomic.Int32
+			r.s.damaged = func() bool { return uploads.Add(1) == 1 }
+			r.start()
+			r.drop("V", 1)
+			f.mu.Lock()
+			f.turns = row.other
+			f.mu.Unlock()
+			r.pass(5 * time.Minute)
+			kit.Want(t, "states", r.states(), states{row.want: 1})
+			kit.Want(t, "uploads", int(uploads.Load()), row.sent)
+			kit.Want(t, "times that it was packed", f.packed, 2)
+			posts, _ := r.s.counts()
+			kit.Want(t, "registrations", posts, 1)
+			kit.Want(t, "paused targets", r.paused(), nil)
 		})
-	}
+	})
 }
 
 // I4: other bytes than those of the package left, and the store accepted them. The entry

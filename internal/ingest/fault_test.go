@@ -238,27 +238,25 @@ func TestAsk_I23_ManyUnknownNumbers(t *testing.T) {
 	t.Parallel()
 	for name, forbidden := range map[string]bool{"WithList": false, "ListIsForbidden": true} {
 		for _, how := range []error{unknown(apicall.NotProcessed, "http-400"), unknown(apicall.OutcomeUnknown, "http-502")} {
-			t.Run(name+"/"+how.Error(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := &service{status: func(id archive.RemoteID) error {
-						if id <= "bum-16" { // 1 and 10 to 16
-							return how
-						}
-						return nil
-					}}
-					if forbidden {
-						s.list = func() error { return fault(apicall.NotProcessed, "http-403") }
+			kit.Bubble(t, name+"/"+how.Error(), func(t *testing.T) {
+				s := &service{status: func(id archive.RemoteID) error {
+					if id <= "bum-16" { // 1 and 10 to 16
+						return how
 					}
-					r := run(t, s)
-					r.drop("V", 50)
-					r.pass(15 * time.Minute)
-					kit.Want(t, "states", r.states(), states{ledger.Archived: 42, ledger.Uploaded: 8})
-					kit.Want(t, "paused targets", r.paused(), nil)
-					r.pass(26 * time.Hour)
-					kit.Want(t, "states", r.states(), states{ledger.Archived: 42, ledger.Unclear: 8})
-					_, granted := s.counts()
-					kit.Want(t, "registrations", granted, 50)
-				})
+					return nil
+				}}
+				if forbidden {
+					s.list = func() error { return fault(apicall.NotProcessed, "http-403") }
+				}
+				r := run(t, s)
+				r.drop("V", 50)
+				r.pass(15 * time.Minute)
+				kit.Want(t, "states", r.states(), states{ledger.Archived: 42, ledger.Uploaded: 8})
+				kit.Want(t, "paused targets", r.paused(), nil)
+				r.pass(26 * time.Hour)
+				kit.Want(t, "states", r.states(), states{ledger.Archived: 42, ledger.Unclear: 8})
+				_, granted := s.counts()
+				kit.Want(t, "registrations", granted, 50)
 			})
 		}
 	}
@@ -270,25 +268,23 @@ func TestAsk_I24_NobodyIsBlamedForAPathThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, documents := range []int{1, 2, 20} {
 		for _, how := range []error{unknown(apicall.NotProcessed, "http-404"), unknown(apicall.OutcomeUnknown, "http-502")} {
-			t.Run(fmt.Sprint(documents, how), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var broken atomic.Bool
-					broken.Store(true)
-					answer := func() error {
-						if broken.Load() {
-							return how
-						}
-						return nil
+			kit.Bubble(t, fmt.Sprint(documents, how), func(t *testing.T) {
+				var broken atomic.Bool
+				broken.Store(true)
+				answer := func() error {
+					if broken.Load() {
+						return how
 					}
-					r := run(t, &service{status: func(archive.RemoteID) error { return answer() }, list: answer})
-					r.drop("V", documents)
-					r.pass(30 * time.Hour)
-					kit.Want(t, "states", r.states(), states{ledger.Uploaded: documents})
-					kit.Want(t, "paused targets", r.paused(), []string{"status of vault V"})
-					broken.Store(false)
-					r.pass(2 * time.Hour)
-					kit.Want(t, "states", r.states(), states{ledger.Archived: documents})
-				})
+					return nil
+				}
+				r := run(t, &service{status: func(archive.RemoteID) error { return answer() }, list: answer})
+				r.drop("V", documents)
+				r.pass(30 * time.Hour)
+				kit.Want(t, "states", r.states(), states{ledger.Uploaded: documents})
+				kit.Want(t, "paused targets", r.paused(), []string{"status of vault V"})
+				broken.Store(false)
+				r.pass(2 * time.Hour)
+				kit.Want(t, "states", r.states(), states{ledger.Archived: documents})
 			})
 		}
 	}

@@ -34,10 +34,11 @@ func TestIdentify_I2_I23_ChosenByAnotherSidecar(t *testing.T) {
 	t.Parallel()
 	base := derivedID("V", "V 0")
 	next := func(n int) archive.ID { return base.Derivation(n) }
-	for name, row := range map[string]struct {
+	type row struct {
 		chosen []archive.ID
 		want   archive.ID // of the document; zero: it is rejected
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NoneChosen":         {nil, base},
 		"TheFirst":           {[]archive.ID{base}, next(1)},
 		"TheNextToo":         {[]archive.ID{base, next(1)}, next(2)},
@@ -46,40 +47,38 @@ func TestIdentify_I2_I23_ChosenByAnotherSidecar(t *testing.T) {
 		"AGenerationOfNext":  {[]archive.ID{base, next(1).Generation(2)}, next(1)},
 		"AGenerationOfFirst": {[]archive.ID{base, base.Generation(1)}, next(1)},
 		"All":                {[]archive.ID{base, next(1), next(2), next(3)}, archive.ID{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := run(t, &service{})
-				for i, id := range row.chosen {
-					r.choose(fmt.Sprint("chosen ", i), id)
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, &service{})
+			for i, id := range row.chosen {
+				r.choose(fmt.Sprint("chosen ", i), id)
+			}
+			r.pass(time.Hour)
+			r.drop("V", 1)
+			r.pass(time.Hour)
+			want := states{ledger.Archived: len(row.chosen) + 1}
+			if row.want.IsZero() {
+				want = states{ledger.Archived: len(row.chosen), ledger.Rejected: 1}
+			}
+			kit.Want(t, "states", r.states(), want)
+			for _, e := range r.entries() {
+				switch {
+				case e.Folder == "V 0" && e.State == ledger.Archived:
+					kit.Want(t, "identity", e.ID, row.want)
+				case e.Folder == "V 0":
+					kit.Want(t, "cause", e.Cause.Code, "clientuuid-taken")
 				}
-				r.pass(time.Hour)
-				r.drop("V", 1)
-				r.pass(time.Hour)
-				want := states{ledger.Archived: len(row.chosen) + 1}
-				if row.want.IsZero() {
-					want = states{ledger.Archived: len(row.chosen), ledger.Rejected: 1}
-				}
-				kit.Want(t, "states", r.states(), want)
-				for _, e := range r.entries() {
-					switch {
-					case e.Folder == "V 0" && e.State == ledger.Archived:
-						kit.Want(t, "identity", e.ID, row.want)
-					case e.Folder == "V 0":
-						kit.Want(t, "cause", e.Cause.Code, "clientuuid-taken")
-					}
-				}
-				if row.want.IsZero() {
-					return
-				}
-				r.drop("V", 1) // the same once more
-				r.pass(time.Hour)
-				want[ledger.Duplicate] = 1
-				kit.Want(t, "states after it was dropped again", r.states(), want)
-			})
+			}
+			if row.want.IsZero() {
+				return
+			}
+			r.drop("V", 1) // the same once more
+			r.pass(time.Hour)
+			want[ledger.Duplicate] = 1
+			kit.Want(t, "states after it was dropped again", r.states(), want)
 		})
-	}
+	})
 }
 
 // I2, I23: the document whose sidecar named the identity is rejected after all.
@@ -125,25 +124,23 @@ func TestIdentify_I2_I23_ChosenByWhatIsRejectedLater(t *testing.T) {
 func TestIdentify_I2_ALaterDerivationAlone(t *testing.T) {
 	t.Parallel()
 	base := derivedID("V", "V 0")
-	for name, id := range map[string]archive.ID{
+	kit.Rows(t, map[string]archive.ID{
 		"Next": base.Derivation(1), "Last": base.Derivation(archive.MaxDerivation), "LastOfLast": base.Derivation(archive.MaxDerivation).Generation(archive.MaxGeneration),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := run(t, &service{})
-				r.apply(ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{
-					ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
-						ID: id, Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
-					ledger.Reconciled{}}})
-				r.drop("V", 1)
-				r.pass(time.Hour)
-				kit.Want(t, "states", r.states(), states{ledger.Archived: 1, ledger.Duplicate: 1})
-				posts, _ := r.s.counts()
-				kit.Want(t, "calls to register what is archived", posts, 0)
-			})
+	}, func(t *testing.T, id archive.ID) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, &service{})
+			r.apply(ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{
+				ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
+					ID: id, Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
+				ledger.Reconciled{}}})
+			r.drop("V", 1)
+			r.pass(time.Hour)
+			kit.Want(t, "states", r.states(), states{ledger.Archived: 1, ledger.Duplicate: 1})
+			posts, _ := r.s.counts()
+			kit.Want(t, "calls to register what is archived", posts, 0)
 		})
-	}
+	})
 }
 
 // I21: a PDF that is sent again takes the next generation, up to the last one

@@ -21,23 +21,21 @@ import (
 func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]apicall.Outcome{"NotSent": apicall.NotSent, "Refused": apicall.Refused, "Unanswered": apicall.OutcomeUnknown} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &service{}
-				s.upload = func(r archive.RemoteID) error {
-					if s.of(r) == "AWAY" {
-						return fault(o, "store-fault")
-					}
-					return nil
+		kit.Bubble(t, name, func(t *testing.T) {
+			s := &service{}
+			s.upload = func(r archive.RemoteID) error {
+				if s.of(r) == "AWAY" {
+					return fault(o, "store-fault")
 				}
-				r := run(t, s, "AWAY", "B")
-				r.drop("AWAY", 100)
-				r.pass(10 * time.Minute)
-				r.drop("B", 100)
-				r.pass(10 * time.Minute)
-				kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 100})
-				kit.Want(t, "paused targets", r.paused(), []string{"store of vault AWAY"})
-			})
+				return nil
+			}
+			r := run(t, s, "AWAY", "B")
+			r.drop("AWAY", 100)
+			r.pass(10 * time.Minute)
+			r.drop("B", 100)
+			r.pass(10 * time.Minute)
+			kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 100})
+			kit.Want(t, "paused targets", r.paused(), []string{"store of vault AWAY"})
 		})
 	}
 }
@@ -243,55 +241,54 @@ func TestUpload_I6_SuspendVoidsATicketThatWasNotUsed(t *testing.T) {
 // operator allows it, and folders that are to be kept since then stay.
 func TestDispose_I3_DisposalLimit(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		change func(*ingest.Drop)
 		stops  bool
 		gone   int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Usual":         {func(*ingest.Drop) {}, false, 30},
 		"UnusuallyMany": {func(*ingest.Drop) {}, true, 0},
 		"NowKept":       {func(d *ingest.Drop) { d.Disposes = false }, false, 0},
 		"NowKeptLonger": {func(d *ingest.Drop) { d.Grace = 60 * 24 * time.Hour }, false, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := build(t, &service{})
-				d := r.configured("V")
-				d.Disposes, d.Grace = true, 30*24*time.Hour
-				var asked []int
-				r.cfg.DisposalLimit = func(drop string, due int) error {
-					if asked = append(asked, due); row.stops {
-						return &ingest.DisposalLimitError{Drop: drop, Due: due, Usual: 10}
-					}
-					return nil
+	}, func(t *testing.T, row row) {
+		synctest.Test(t, func(t *testing.T) {
+			r := build(t, &service{})
+			d := r.configured("V")
+			d.Disposes, d.Grace = true, 30*24*time.Hour
+			var asked []int
+			r.cfg.DisposalLimit = func(drop string, due int) error {
+				if asked = append(asked, due); row.stops {
+					return &ingest.DisposalLimitError{Drop: drop, Due: due, Usual: 10}
 				}
-				r.start()
-				r.drop("V", 30)
-				r.pass(10 * 24 * time.Hour)
-				kit.Want(t, "folders before they are due", r.sourcesOf("V"), sources{ledger.Kept: 30})
-				kit.Want(t, "disposals that the limit was asked for", asked, nil)
-				r.stop()
-				row.change(d)
-				r.start()
-				r.s.suspend(21 * 24 * time.Hour) // all are due at once
-				r.pass(time.Hour)
-				if !row.stops {
-					kit.Want(t, "folders that went", r.sourcesOf("V")[ledger.Gone], row.gone)
-					kit.Want(t, "folders that stayed", r.sourcesOf("V")[ledger.Kept], 30-row.gone)
-					kit.Want(t, "paused targets", r.paused(), nil)
-					return
-				}
-				kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Kept: 30})
-				kit.Want(t, "paused targets", r.paused(), []string{"disposal of V"})
-				row.stops = false
-				r.pass(24 * time.Hour)
-				kit.Want(t, "folders before an operator allows it", r.sourcesOf("V"), sources{ledger.Kept: 30})
-				r.ResumeDisposals("V")
-				r.pass(time.Hour)
-				kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Gone: 30})
-			})
+				return nil
+			}
+			r.start()
+			r.drop("V", 30)
+			r.pass(10 * 24 * time.Hour)
+			kit.Want(t, "folders before they are due", r.sourcesOf("V"), sources{ledger.Kept: 30})
+			kit.Want(t, "disposals that the limit was asked for", asked, nil)
+			r.stop()
+			row.change(d)
+			r.start()
+			r.s.suspend(21 * 24 * time.Hour) // all are due at once
+			r.pass(time.Hour)
+			if !row.stops {
+				kit.Want(t, "folders that went", r.sourcesOf("V")[ledger.Gone], row.gone)
+				kit.Want(t, "folders that stayed", r.sourcesOf("V")[ledger.Kept], 30-row.gone)
+				kit.Want(t, "paused targets", r.paused(), nil)
+				return
+			}
+			kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Kept: 30})
+			kit.Want(t, "paused targets", r.paused(), []string{"disposal of V"})
+			row.stops = false
+			r.pass(24 * time.Hour)
+			kit.Want(t, "folders before an operator allows it", r.sourcesOf("V"), sources{ledger.Kept: 30})
+			r.ResumeDisposals("V")
+			r.pass(time.Hour)
+			kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Gone: 30})
 		})
-	}
+	})
 }
 
 // I3: the time of folders is postponed that the limit had allowed. They use up what it

@@ -181,22 +181,20 @@ func TestPDF_I2_RestartDuringAnUpload(t *testing.T) {
 		want    ledger.State
 		uploads int
 	}{"WaitsForADecision": {false, ledger.Quarantined, 0}, "SendsAgainWhereAllowed": {true, ledger.Delivered, 1}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				pdf := &service{}
-				r := buildPDF(t, pdf, "scans")
-				r.changePDF(func(route *ingest.Route) { route.RepeatsUpload = row.repeats })
-				r.commitPDF("scans", ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: pdf.slot(r.s.now())}, ledger.UploadIntended{})
-				r.start()
-				r.pass(time.Minute)
-				kit.Want(t, "states", r.states(), states{row.want: 1})
-				kit.Want(t, "uploads", len(pdf.uploaded), row.uploads)
-				e := r.entries()[0]
-				kit.Want(t, "flagged as possibly sent twice", e.PossibleDouble, row.repeats)
-				if !row.repeats {
-					kit.Want(t, "cause", e.Cause.Code, ledger.CauseDeliveryUnknown)
-				}
-			})
+		kit.Bubble(t, name, func(t *testing.T) {
+			pdf := &service{}
+			r := buildPDF(t, pdf, "scans")
+			r.changePDF(func(route *ingest.Route) { route.RepeatsUpload = row.repeats })
+			r.commitPDF("scans", ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: pdf.slot(r.s.now())}, ledger.UploadIntended{})
+			r.start()
+			r.pass(time.Minute)
+			kit.Want(t, "states", r.states(), states{row.want: 1})
+			kit.Want(t, "uploads", len(pdf.uploaded), row.uploads)
+			e := r.entries()[0]
+			kit.Want(t, "flagged as possibly sent twice", e.PossibleDouble, row.repeats)
+			if !row.repeats {
+				kit.Want(t, "cause", e.Cause.Code, ledger.CauseDeliveryUnknown)
+			}
 		})
 	}
 }

@@ -22,48 +22,46 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 	t.Parallel()
 	for what, cause := range map[string]string{ledger.TakenObject: "address-taken", ledger.TakenRemote: "bumid-taken"} {
 		for _, begun := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/begun=%v", what, begun), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r, h := buildHanging(t)
-					r.drop("V", 12)
-					r.pass(30 * time.Second)
-					first := archive.RemoteID("")
-					for n := 21; n <= 32; n++ {
-						if id := numbered(n); (h.sent[id] > 0) == begun && r.byNumber(id).State == ledger.Sending {
-							first = id
-						}
+			kit.Bubble(t, fmt.Sprintf("%s/begun=%v", what, begun), func(t *testing.T) {
+				r, h := buildHanging(t)
+				r.drop("V", 12)
+				r.pass(30 * time.Second)
+				first := archive.RemoteID("")
+				for n := 21; n <= 32; n++ {
+					if id := numbered(n); (h.sent[id] > 0) == begun && r.byNumber(id).State == ledger.Sending {
+						first = id
 					}
-					if first == "" {
-						t.Fatalf("no document is being sent, begun %t: %v were sent, states = %v", begun, h.sent, r.states())
-					}
-					r.shareNext(first, what)
-					r.dropNamed("V", "second", 1)
-					r.pass(30 * time.Second)
-					close(h.release)
-					r.pass(10 * time.Minute)
+				}
+				if first == "" {
+					t.Fatalf("no document is being sent, begun %t: %v were sent, states = %v", begun, h.sent, r.states())
+				}
+				r.shareNext(first, what)
+				r.dropNamed("V", "second", 1)
+				r.pass(30 * time.Second)
+				close(h.release)
+				r.pass(10 * time.Minute)
 
-					owner, want := r.byNumber(first), states{ledger.Quarantined: 1, ledger.Archived: 32}
-					if begun {
-						kit.Want(t, "state of the first", owner.State, ledger.Archived)
-					} else {
-						want = states{ledger.Quarantined: 2, ledger.Archived: 31}
-						kit.Want(t, "state of the first", owner.State, ledger.Quarantined)
-						kit.Want(t, "cause of the first", owner.Cause.Code, "ticket-shared")
-						kit.Want(t, "open questions about the first", len(owner.OpenQuestions()), 0)
-					}
-					kit.Want(t, "uploads of the first", h.sent[first] > 0, begun)
-					kit.Want(t, "states", r.states(), want)
-					kit.Want(t, "uploads of the second", h.sent["second"], 0)
-					es := r.entries()
-					c := es[len(es)-1].Cause
-					kit.Check(t, c.Code == cause && !strings.Contains(c.Text, "store.example"), "cause of the second = %+v, want %s, without the address", c, cause)
-					kit.Want(t, "paused targets after one mix-up", r.paused(), nil)
+				owner, want := r.byNumber(first), states{ledger.Quarantined: 1, ledger.Archived: 32}
+				if begun {
+					kit.Want(t, "state of the first", owner.State, ledger.Archived)
+				} else {
+					want = states{ledger.Quarantined: 2, ledger.Archived: 31}
+					kit.Want(t, "state of the first", owner.State, ledger.Quarantined)
+					kit.Want(t, "cause of the first", owner.Cause.Code, "ticket-shared")
+					kit.Want(t, "open questions about the first", len(owner.OpenQuestions()), 0)
+				}
+				kit.Want(t, "uploads of the first", h.sent[first] > 0, begun)
+				kit.Want(t, "states", r.states(), want)
+				kit.Want(t, "uploads of the second", h.sent["second"], 0)
+				es := r.entries()
+				c := es[len(es)-1].Cause
+				kit.Check(t, c.Code == cause && !strings.Contains(c.Text, "store.example"), "cause of the second = %+v, want %s, without the address", c, cause)
+				kit.Want(t, "paused targets after one mix-up", r.paused(), nil)
 
-					r.shareNext(first, what)
-					r.dropNamed("V", "third", 1)
-					r.pass(time.Minute)
-					kit.Want(t, "paused targets after the second", r.paused(), []string{"vault V"})
-				})
+				r.shareNext(first, what)
+				r.dropNamed("V", "third", 1)
+				r.pass(time.Minute)
+				kit.Want(t, "paused targets after the second", r.paused(), []string{"vault V"})
 			})
 		}
 	}

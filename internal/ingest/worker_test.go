@@ -189,24 +189,22 @@ func TestUpload_I6_OfSeveralAtOnceEachCounts(t *testing.T) {
 		took   time.Duration
 		atOnce int32
 	}{"SlowLine": {200 * time.Second, 1}, "QuickLine": {time.Second, 2}} { // two are what a limiter begins with
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var under, most atomic.Int32
-				r := build(t, &service{slow: true, hangs: func(context.Context, archive.RemoteID) error {
-					n := under.Add(1)
-					defer under.Add(-1)
-					most.Store(max(n, most.Load()))
-					time.Sleep(row.took)
-					return nil
-				}})
-				r.commitRegistered(4, r.s.now())
-				r.learn(row.took)
-				r.start()
-				r.pass(row.took / 2)
-				kit.Want(t, "uploads at once", most.Load(), row.atOnce)
-				r.pass(2 * time.Hour)
-				kit.Want(t, "states", r.states(), states{ledger.Uploaded: 4})
-			})
+		kit.Bubble(t, name, func(t *testing.T) {
+			var under, most atomic.Int32
+			r := build(t, &service{slow: true, hangs: func(context.Context, archive.RemoteID) error {
+				n := under.Add(1)
+				defer under.Add(-1)
+				most.Store(max(n, most.Load()))
+				time.Sleep(row.took)
+				return nil
+			}})
+			r.commitRegistered(4, r.s.now())
+			r.learn(row.took)
+			r.start()
+			r.pass(row.took / 2)
+			kit.Want(t, "uploads at once", most.Load(), row.atOnce)
+			r.pass(2 * time.Hour)
+			kit.Want(t, "states", r.states(), states{ledger.Uploaded: 4})
 		})
 	}
 }

@@ -93,20 +93,18 @@ func TestIntake_I20_I25_UnlistedHostCostsOneDownload(t *testing.T) {
 
 // In each reading of what the specification leaves open, extracts come in whole.
 func TestReading_I30_Intake(t *testing.T) {
-	for name, readings := range map[string]emulator.ExtractReadings{
+	kit.Rows(t, map[string]emulator.ExtractReadings{
 		"AsKnown": {}, "RFC3339": {Times: "rfc3339"}, "Wrapped": {List: "wrapped"}, "Parts": {List: "parts"}, "Bytes": {Download: "bytes"}, "OtherHostWantsHeaders": {Download: "redirect-auth"},
 		"Singular": {Acknowledge: "singular"}, "BothPaths": {Acknowledge: "both"}, "ExportedByDownload": {Exported: "download"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
-				s := newEmulated(t, h, readings)
-				defer s.Close()
-				kit.Must(t, h.live(time.Hour))
-				checkService(t, h, s)
-			})
+	}, func(t *testing.T, readings emulator.ExtractReadings) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			s := newEmulated(t, h, readings)
+			defer s.Close()
+			kit.Must(t, h.live(time.Hour))
+			checkService(t, h, s)
 		})
-	}
+	})
 }
 
 // I30: files that the service adds to an extract are held as they came,
@@ -140,22 +138,20 @@ func TestReading_I30_NoTableDefinition(t *testing.T) {
 		after time.Duration
 		kept  bool
 	}{"none": {time.Minute, false}, "page": {20 * time.Minute, false}, "other": {time.Minute, true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t)
-				s := newEmulated(t, h, emulator.ExtractReadings{Definition: name})
-				defer s.Close()
-				if kit.Must(t, h.live(time.Minute)); row.after > time.Minute {
-					h.want("e0", arrival.Fetching)
-				}
-				kit.Must(t, h.live(row.after))
-				checkService(t, h, s)
-				c := kit.Value(custody.Open(h.kept, "ledger-1", "test", nil))(t)
-				defer c.Close()
-				m := kit.Value(c.Find("e0"))(t)
-				kit.Must(t, c.Verify(t.Context(), m))
-				kit.Want(t, "the definition is kept", m.Definition.Stored != "", row.kept)
-			})
+		kit.Bubble(t, name, func(t *testing.T) {
+			h := newHouse(t)
+			s := newEmulated(t, h, emulator.ExtractReadings{Definition: name})
+			defer s.Close()
+			if kit.Must(t, h.live(time.Minute)); row.after > time.Minute {
+				h.want("e0", arrival.Fetching)
+			}
+			kit.Must(t, h.live(row.after))
+			checkService(t, h, s)
+			c := kit.Value(custody.Open(h.kept, "ledger-1", "test", nil))(t)
+			defer c.Close()
+			m := kit.Value(c.Find("e0"))(t)
+			kit.Must(t, c.Verify(t.Context(), m))
+			kit.Want(t, "the definition is kept", m.Definition.Stored != "", row.kept)
 		})
 	}
 }

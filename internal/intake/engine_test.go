@@ -555,22 +555,20 @@ func TestIntake_I30_LostCustody(t *testing.T) {
 	}
 	for name, do := range lose {
 		for _, acknowledge := range []bool{true, false} {
-			t.Run(fmt.Sprint(name, acknowledge), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					h, end := newHouse(t), arrival.Acknowledged
-					if h.acknowledge = acknowledge; !acknowledge {
-						end = arrival.Held
-					}
-					k := h.svc.add("4711", "a", "b")
-					kit.Must(t, h.live(10*time.Minute))
-					had := h.want("4711", end)
-					do(h)
-					kit.Must(t, h.live(2*time.Hour))
-					a := h.want("4711", end)
-					if a.Files[1].SHA256 != had.Files[1].SHA256 || a.Files[0].Downloads != 2 || k.downloads["a"] != 2 || acknowledge && k.acked != 1 {
-						t.Errorf("files %+v, %v downloads, acknowledged %d times; want two downloads of each, one acknowledgement", a.Files, k.downloads, k.acked)
-					}
-				})
+			kit.Bubble(t, fmt.Sprint(name, acknowledge), func(t *testing.T) {
+				h, end := newHouse(t), arrival.Acknowledged
+				if h.acknowledge = acknowledge; !acknowledge {
+					end = arrival.Held
+				}
+				k := h.svc.add("4711", "a", "b")
+				kit.Must(t, h.live(10*time.Minute))
+				had := h.want("4711", end)
+				do(h)
+				kit.Must(t, h.live(2*time.Hour))
+				a := h.want("4711", end)
+				if a.Files[1].SHA256 != had.Files[1].SHA256 || a.Files[0].Downloads != 2 || k.downloads["a"] != 2 || acknowledge && k.acked != 1 {
+					t.Errorf("files %+v, %v downloads, acknowledged %d times; want two downloads of each, one acknowledgement", a.Files, k.downloads, k.acked)
+				}
 			})
 		}
 	}

@@ -91,13 +91,14 @@ func TestContent_MetadataOfAReceivedDocument(t *testing.T) {
 // image; where nobody can say which one, the folder is refused in words.
 func TestTypeFiles_I12_OneImage(t *testing.T) {
 	const image, attachment, data = "imageFile", "attachmentFile", "dataFile"
-	for name, r := range map[string]struct {
+	type row struct {
 		files  string // the document's own list
 		names  string
 		types  FileTypes
 		want   string // the types; empty: refused
 		refuse string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"OnlyPDF":         {names: "scan.pdf a.xml b.csv", want: image + " " + data + " " + attachment},
 		"NamedByNumber":   {names: "Lieferschein.pdf RE_4711.PDF", want: attachment + " " + image},
 		"NamedByFolder":   {names: "a.pdf Huber-88.pdf c.pdf", want: attachment + " " + image + " " + attachment},
@@ -113,26 +114,24 @@ func TestTypeFiles_I12_OneImage(t *testing.T) {
 		"NoPDFIsAnImage":  {types: FileTypes{"pdf": "attachmentFile"}, names: "a.pdf b.pdf", want: attachment + " " + attachment},
 		"PagesOfAScan":    {types: FileTypes{"tif": "imageFile"}, names: "1.tif 2.tif", want: image + " " + image},
 		"None":            {names: "", want: ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			files := ""
-			if r.files != "" {
-				files = `, "files": ` + r.files
-			}
-			document := `{"data":{"documentCurrencyCode":"EUR","externalDocumentIdentifier":{"id":"RE-4711"}}` + files + `}`
-			if r.types == nil {
-				r.types = DefaultFileTypes()
-			}
-			types, faults := r.types.TypeFiles([]byte(document), "Huber 88", strings.Fields(r.names))
-			if r.refuse != "" {
-				kit.Holds(t, "the faults", fmt.Sprint(faults), r.refuse)
-				return
-			}
-			kit.Want(t, "faults", len(faults), 0)
-			kit.Want(t, "types", strings.Trim(fmt.Sprint(types), "[]"), r.want)
-			kit.Lacks(t, "what is sent", string(kit.Value(ComposeBody([]byte(document), nil))(t)), "files\"")
-		})
-	}
+	}, func(t *testing.T, r row) {
+		files := ""
+		if r.files != "" {
+			files = `, "files": ` + r.files
+		}
+		document := `{"data":{"documentCurrencyCode":"EUR","externalDocumentIdentifier":{"id":"RE-4711"}}` + files + `}`
+		if r.types == nil {
+			r.types = DefaultFileTypes()
+		}
+		types, faults := r.types.TypeFiles([]byte(document), "Huber 88", strings.Fields(r.names))
+		if r.refuse != "" {
+			kit.Holds(t, "the faults", fmt.Sprint(faults), r.refuse)
+			return
+		}
+		kit.Want(t, "faults", len(faults), 0)
+		kit.Want(t, "types", strings.Trim(fmt.Sprint(types), "[]"), r.want)
+		kit.Lacks(t, "what is sent", string(kit.Value(ComposeBody([]byte(document), nil))(t)), "files\"")
+	})
 }
 
 // The list is checked before anything is sent.

@@ -24,10 +24,11 @@ func TestAnnouncedByType_I30(t *testing.T) {
 		believed []archive.AcknowledgementID
 		hasDoubt bool
 	}
-	for name, r := range map[string]struct {
+	type row struct {
 		trusts bool
 		rounds []round
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Twice":         {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, believed: []archive.AcknowledgementID{"a"}}}},
 		"OneInBoth":     {rounds: []round{{received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, hasDoubt: true}, {received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, believed: []archive.AcknowledgementID{"b"}}}},
 		"EmptyOnce":     {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, inBoth: []archive.AcknowledgementID{"a"}}, {received: []archive.Notification{a}, hasDoubt: true}}},
@@ -35,28 +36,26 @@ func TestAnnouncedByType_I30(t *testing.T) {
 		"CutInBetween":  {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, isCut: true}, {received: []archive.Notification{a}, hasDoubt: true}}},
 		"Trusted":       {trusts: true, rounds: []round{{received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, believed: []archive.AcknowledgementID{"a", "b"}}}},
 		"TrustedAndCut": {trusts: true, rounds: []round{{received: []archive.Notification{a}, isCut: true, believed: []archive.AcknowledgementID{"a"}}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := New(Config{})
-			p.trustsType = r.trusts
-			for n, at := range r.rounds {
-				isListed := map[archive.AcknowledgementID]bool{}
-				for _, id := range at.inBoth {
-					isListed[id] = true
-				}
-				var is Round
-				var believed []archive.AcknowledgementID
-				for id, ok := range p.announcedByType(archive.NetworkInvoice, at.received, isListed, !at.isCut, &is) {
-					if ok {
-						believed = append(believed, id)
-					}
-				}
-				if slices.Sort(believed); !slices.Equal(believed, at.believed) || is.HasDoubt != at.hasDoubt {
-					t.Errorf("round %d: believed = %v, doubt %t, want %v, %t", n, believed, is.HasDoubt, at.believed, at.hasDoubt)
+	}, func(t *testing.T, r row) {
+		p := New(Config{})
+		p.trustsType = r.trusts
+		for n, at := range r.rounds {
+			isListed := map[archive.AcknowledgementID]bool{}
+			for _, id := range at.inBoth {
+				isListed[id] = true
+			}
+			var is Round
+			var believed []archive.AcknowledgementID
+			for id, ok := range p.announcedByType(archive.NetworkInvoice, at.received, isListed, !at.isCut, &is) {
+				if ok {
+					believed = append(believed, id)
 				}
 			}
-		})
-	}
+			if slices.Sort(believed); !slices.Equal(believed, at.believed) || is.HasDoubt != at.hasDoubt {
+				t.Errorf("round %d: believed = %v, doubt %t, want %v, %t", n, believed, is.HasDoubt, at.believed, at.hasDoubt)
+			}
+		}
+	})
 }
 
 // Each unknown pair of codes is logged once, up to a bound that is logged too.

@@ -128,7 +128,7 @@ func TestDisposalLimit_I3(t *testing.T) {
 		due   int
 		stops bool
 	}
-	for name, passes := range map[string][]pass{
+	kit.Rows(t, map[string][]pass{
 		"NothingWasEverDisposedOf": {{0, 200, false}, {0, 1, true}},
 		"WrongClock":               {{0, 100, false}, {day, 100, false}, {day, 100, false}, {3650 * day, 3000, true}},
 		"KeepBecameDelete":         {{0, 20_000, true}},
@@ -136,24 +136,22 @@ func TestDisposalLimit_I3(t *testing.T) {
 		"MonthEnds":                {{0, 200, false}, {day, 500, false}, {30 * day, 900, false}, {31 * day, 1000, false}, {31 * day, 10_000, true}},
 		"TheMemoryFades":           {{0, 200, false}, {day, 590, false}, {400 * day, 590, true}},
 		"ClockSetBack":             {{0, 150, false}, {-400 * day, 150, false}, {0, 500, true}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, now := t.TempDir(), time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-			for i, p := range passes {
-				now = now.Add(p.after)
-				// Each pass is another process: what counts outlives it.
-				b := NewDisposalLimit(dir, func() time.Time { return now }, slog.New(slog.DiscardHandler))
-				err := b.Book("acme-in", p.due)
-				if stopped, ok := errors.AsType[*ingest.DisposalLimitError](err); ok != p.stops || err != nil && !ok {
-					t.Errorf("pass %d: error = %v, want a stop: %t", i, err, p.stops)
-				} else if ok && stopped.Due != p.due {
-					t.Errorf("pass %d: stopped = %+v, want %d due", i, stopped, p.due)
-				}
-				err = b.Book("another", 200)
-				kit.Check(t, err == nil || i != 0, "another drop: error = %v, want none", err)
+	}, func(t *testing.T, passes []pass) {
+		dir, now := t.TempDir(), time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+		for i, p := range passes {
+			now = now.Add(p.after)
+			// Each pass is another process: what counts outlives it.
+			b := NewDisposalLimit(dir, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+			err := b.Book("acme-in", p.due)
+			if stopped, ok := errors.AsType[*ingest.DisposalLimitError](err); ok != p.stops || err != nil && !ok {
+				t.Errorf("pass %d: error = %v, want a stop: %t", i, err, p.stops)
+			} else if ok && stopped.Due != p.due {
+				t.Errorf("pass %d: stopped = %+v, want %d due", i, stopped, p.due)
 			}
-		})
-	}
+			err = b.Book("another", 200)
+			kit.Check(t, err == nil || i != 0, "another drop: error = %v, want none", err)
+		}
+	})
 }
 
 // TestDisposalLimit_I3_AnApprovalIsUsedUp: an operator approves what is due

@@ -39,10 +39,11 @@ func (a *alarmed) mark(word string, hours int) {
 
 // I15: entries that stayed in doubt from one loss to the next know nothing since the first one.
 func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		do                func(a *alarmed)
 		from, since, told int // hours; negative: nothing is sure, and never told
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"OneRestore": {func(a *alarmed) {
 			a.Item("1").Apply(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
@@ -80,24 +81,22 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 			a.mark(ledger.MarkRestored, 10)
 			a.Mark(ledger.Mark{Name: ledger.MarkReconciled, By: ledger.Operator{UID: 1}, At: a.at(12), ServiceTime: a.at(70)}, "")
 		}, 2, 10, 70},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := newAlarmed(t)
-			row.do(a)
-			from := time.Time{}
-			if row.from >= 0 {
-				from = a.at(row.from)
-			}
-			told := time.Time{}
-			if row.told >= 0 {
-				told = a.at(row.told)
-			}
-			d, err := LastDoubt(a.Ledger.Ledger)
-			if kit.Must(a.t, err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) || !d.Told.Equal(told) {
-				t.Errorf("%+v, want from %v since %v told %v", d, from, a.at(row.since), told)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		a := newAlarmed(t)
+		row.do(a)
+		from := time.Time{}
+		if row.from >= 0 {
+			from = a.at(row.from)
+		}
+		told := time.Time{}
+		if row.told >= 0 {
+			told = a.at(row.told)
+		}
+		d, err := LastDoubt(a.Ledger.Ledger)
+		if kit.Must(a.t, err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) || !d.Told.Equal(told) {
+			t.Errorf("%+v, want from %v since %v told %v", d, from, a.at(row.since), told)
+		}
+	})
 }
 
 // alarming is an empty archive; while it is asked, something else is found.

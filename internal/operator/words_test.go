@@ -68,11 +68,12 @@ func (s *speaking) say(w SpokenWord) (arrival.Arrival, error, error) {
 // I11, I29: a person's word is announced in the ledger before it leaves, leaves once, and its outcome is what is certain: taken, not taken, or
 // unknown. No fault makes vaultd repeat it.
 func TestSayWord_I11_OnceWithWhatIsCertain(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		fault  emulator.Fault
 		want   arrival.Outcome
 		posted int // that the network keeps
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Taken":              {emulator.Fault{}, arrival.Taken, 1},
 		"Refused":            {emulator.Fault{Kind: emulator.Status, Status: 403}, arrival.NotTaken, 0},
 		"NoConnection":       {emulator.Fault{Kind: emulator.Refuse}, arrival.NotTaken, 0},
@@ -80,38 +81,36 @@ func TestSayWord_I11_OnceWithWhatIsCertain(t *testing.T) {
 		"DoneAndLost":        {emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, arrival.Unanswered, 1},
 		"DoneAnd500":         {emulator.Fault{Kind: emulator.Status, Status: 500, IsAfterWork: true}, arrival.Unanswered, 1},
 		"NotDoneNorAnswered": {emulator.Fault{Kind: emulator.Abort}, arrival.Unanswered, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSpeaking(t)
-			calls := 0
-			kit.Must(t, s.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
-				if op != "network-notify" {
-					return emulator.Fault{}
-				}
-				calls++
-				if said := s.stored().Said; len(said) != 1 || !said[0].AnsweredAt.IsZero() || said[0].UID != 1000 {
-					t.Errorf("words in the ledger when the word leaves = %+v, want one of 1000, unanswered", said)
-				}
-				return row.fault
-			}}))
-			after, answer, err := s.say(SpokenWord{Word: arrival.Reject})
-			kit.Need(t, err == nil && (answer == nil) == (row.want == arrival.Taken),
-				"answer = %v (error %v), want one unless the word is taken: %s", answer, err, row.want)
-			if said := after.Said[0]; said.Outcome != row.want || said.AnsweredAt.IsZero() || (said.Cause.Code == "") != (answer == nil) {
-				t.Errorf("word in the ledger = %+v, want %s, with a time", said, row.want)
+	}, func(t *testing.T, row row) {
+		s := newSpeaking(t)
+		calls := 0
+		kit.Must(t, s.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+			if op != "network-notify" {
+				return emulator.Fault{}
 			}
-			notified := s.net.ReceivedDocuments()[0].Notified
-			kit.Check(t, len(notified) == row.posted && calls <= 1,
-				"the network has %+v after %d calls, want %d after at most 1", notified, calls, row.posted)
-			if len(notified) > 0 && (notified[0].ResponseCode != "BusinessReject" || notified[0].ActionCode != "DocumentRejected" || notified[0].Description != "") {
-				t.Errorf("notification = %+v, want BusinessReject, DocumentRejected, without a text", notified[0])
+			calls++
+			if said := s.stored().Said; len(said) != 1 || !said[0].AnsweredAt.IsZero() || said[0].UID != 1000 {
+				t.Errorf("words in the ledger when the word leaves = %+v, want one of 1000, unanswered", said)
 			}
-			kit.Want(t, "violations", len(s.net.Violations()), 0)
-			notes, err := s.ledger.Notes(s.key)
-			kit.Check(t, err == nil && notes[after.Said[0].Rev].Text == "the price is wrong",
-				"notes = %v (error %v), want the reason", notes, err)
-		})
-	}
+			return row.fault
+		}}))
+		after, answer, err := s.say(SpokenWord{Word: arrival.Reject})
+		kit.Need(t, err == nil && (answer == nil) == (row.want == arrival.Taken),
+			"answer = %v (error %v), want one unless the word is taken: %s", answer, err, row.want)
+		if said := after.Said[0]; said.Outcome != row.want || said.AnsweredAt.IsZero() || (said.Cause.Code == "") != (answer == nil) {
+			t.Errorf("word in the ledger = %+v, want %s, with a time", said, row.want)
+		}
+		notified := s.net.ReceivedDocuments()[0].Notified
+		kit.Check(t, len(notified) == row.posted && calls <= 1,
+			"the network has %+v after %d calls, want %d after at most 1", notified, calls, row.posted)
+		if len(notified) > 0 && (notified[0].ResponseCode != "BusinessReject" || notified[0].ActionCode != "DocumentRejected" || notified[0].Description != "") {
+			t.Errorf("notification = %+v, want BusinessReject, DocumentRejected, without a text", notified[0])
+		}
+		kit.Want(t, "violations", len(s.net.Violations()), 0)
+		notes, err := s.ledger.Notes(s.key)
+		kit.Check(t, err == nil && notes[after.Said[0].Rev].Text == "the price is wrong",
+			"notes = %v (error %v), want the reason", notes, err)
+	})
 }
 
 // I29: while nothing may be sent, no word is said nor announced; a word that may have been said is said again only where the person says so.

@@ -21,36 +21,34 @@ const address = "https://bucket.example/in/46aa.pdf?X-Amz-Algorithm=AWS4-HMAC-SH
 var answer = fmt.Sprintf(`{"uploadUrl":%q,"bumId":"46AA4CAF-B373-11ED-BBFC-CFD535ABF178"}`, address)
 
 func TestRegister_I10_SendsTheFrozenBytesOnce(t *testing.T) {
-	for name, row := range map[string]struct{ path, want string }{
+	kit.Rows(t, map[string]struct{ path, want string }{
 		"Default":        {"", "/v2/pdf/invoiceUpload"},
 		"Configured":     {"/v2/smartpdf/invoiceUpload", "/v2/smartpdf/invoiceUpload"},
 		"WithoutSlashes": {"v2/pdf/x/", "/v2/pdf/x"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []*http.Request
-			var body []byte
-			c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
-				got = append(got, r)
-				body, _ = io.ReadAll(r.Body)
-				w.Header().Set("Date", "Fri, 20 Nov 2026 10:00:01 GMT")
-				io.WriteString(w, answer)
-			})
-			c = New(Config{API: c.api, Store: c.store, Now: c.now, Path: row.path})
-			ticket, err := register(t, c)
-			kit.Need(t, err == nil && len(got) == 1, "%v after %d requests", err, len(got))
-			r := got[0]
-			if string(body) != string(frozen[0].Metadata) || r.ContentLength != int64(len(body)) || r.Method != http.MethodPost || r.RequestURI != row.want {
-				t.Errorf("sent %s %s: %s", r.Method, r.RequestURI, body)
-			}
-			user, password, basic := r.BasicAuth()
-			if !basic || user != "u" || password != calls.Secret || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("X-SVC-REQUEST-ID") == "" {
-				t.Errorf("headers %v", r.Header)
-			}
-			want := archive.Ticket{Remote: "46aa4caf-b373-11ed-bbfc-cfd535abf178", URL: address, Sent: before, Date: before.Wall.Add(time.Second), SignedAt: before.Wall, Validity: time.Hour}
-			kit.Check(t, string(ticket.URL) == address && fmt.Sprint(ticket) == fmt.Sprint(want),
-				"got %+v, want %+v", ticket, want)
+	}, func(t *testing.T, row struct{ path, want string }) {
+		var got []*http.Request
+		var body []byte
+		c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
+			got = append(got, r)
+			body, _ = io.ReadAll(r.Body)
+			w.Header().Set("Date", "Fri, 20 Nov 2026 10:00:01 GMT")
+			io.WriteString(w, answer)
 		})
-	}
+		c = New(Config{API: c.api, Store: c.store, Now: c.now, Path: row.path})
+		ticket, err := register(t, c)
+		kit.Need(t, err == nil && len(got) == 1, "%v after %d requests", err, len(got))
+		r := got[0]
+		if string(body) != string(frozen[0].Metadata) || r.ContentLength != int64(len(body)) || r.Method != http.MethodPost || r.RequestURI != row.want {
+			t.Errorf("sent %s %s: %s", r.Method, r.RequestURI, body)
+		}
+		user, password, basic := r.BasicAuth()
+		if !basic || user != "u" || password != calls.Secret || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("X-SVC-REQUEST-ID") == "" {
+			t.Errorf("headers %v", r.Header)
+		}
+		want := archive.Ticket{Remote: "46aa4caf-b373-11ed-bbfc-cfd535abf178", URL: address, Sent: before, Date: before.Wall.Add(time.Second), SignedAt: before.Wall, Validity: time.Hour}
+		kit.Check(t, string(ticket.URL) == address && fmt.Sprint(ticket) == fmt.Sprint(want),
+			"got %+v, want %+v", ticket, want)
+	})
 }
 
 // The token of this interface has its own scope, and goes with the POST alone.
@@ -83,7 +81,7 @@ func TestRegister_AnswerForms(t *testing.T) {
 		url   = "https://b.example/in/k?X-Amz-Signature=1"
 		local = "address-f0465550e767bb0537adf4a4a7416953"
 	)
-	for name, row := range map[string]struct{ body, remote, headers string }{
+	kit.Rows(t, map[string]struct{ body, remote, headers string }{
 		"Deployed":             {`{"uploadUrl":"` + url + `","bumId":"r1"}`, "r1", "[]"},
 		"WithoutNumber":        {`{"uploadUrl":"` + url + `"}`, local, "[]"},
 		"NullNumber":           {`{"uploadUrl":"` + url + `","bumId":null}`, local, "[]"},
@@ -105,20 +103,18 @@ func TestRegister_AnswerForms(t *testing.T) {
 		"InAnArray":            {`[{"uploadUrl":"` + url + `","bumId":"r1"}]`, "r1", "[]"},
 		"EscapedAmpersand":     {`{"uploadUrl":"` + url + `\u0026x-id=PutObject"}`, "", "[]"},
 		"ByteOrderMark":        {"\xef\xbb\xbf" + `{"uploadUrl":"` + url + `","bumId":"r1"}`, "r1", "[]"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ticket := kit.Value(register(t, answering(t, 200, http.Header{}, row.body)))(t)
-			if row.remote != "" && string(ticket.Remote) != row.remote || fmt.Sprint(ticket.Headers) != row.headers || ticket.Life() != untoldLife ||
-				strings.TrimSuffix(string(ticket.URL), "&x-id=PutObject") != url {
-				t.Errorf("gave %q %q %v, for %v", ticket.Remote, string(ticket.URL), ticket.Headers, ticket.Life())
-			}
-		})
-	}
+	}, func(t *testing.T, row struct{ body, remote, headers string }) {
+		ticket := kit.Value(register(t, answering(t, 200, http.Header{}, row.body)))(t)
+		if row.remote != "" && string(ticket.Remote) != row.remote || fmt.Sprint(ticket.Headers) != row.headers || ticket.Life() != untoldLife ||
+			strings.TrimSuffix(string(ticket.URL), "&x-id=PutObject") != url {
+			t.Errorf("gave %q %q %v, for %v", ticket.Remote, string(ticket.URL), ticket.Headers, ticket.Life())
+		}
+	})
 }
 
 // A 2xx that does not say where to upload is no refusal: there may be a slot that nobody has the address of.
 func TestRegister_UnreadableIsUnknown(t *testing.T) {
-	for name, body := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"NoAddress":      `{"bumId":"r1"}`,
 		"EmptyAddress":   `{"uploadUrl":"","bumId":"r1"}`,
 		"NullAddress":    `{"uploadUrl":null}`,
@@ -136,19 +132,17 @@ func TestRegister_UnreadableIsUnknown(t *testing.T) {
 		"TwoAnswers":     answer + answer,
 		"WebPage":        "<!DOCTYPE html><title>Sign in</title>",
 		"TooLarge":       `{"x":"` + strings.Repeat("x", registerAnswer) + `","uploadUrl":"` + address + `"}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			ticket, err := register(t, answering(t, 200, http.Header{}, body))
-			if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || e.Status != 200 || !e.Sent || ticket.URL != "" || !strings.Contains(e.Error(), e.RequestID) {
-				t.Errorf(`%v %s %v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable", e.Status = 200, e.Sent, ticket.URL = "", e with %q`, e.Outcome, e.Code, e, e.RequestID)
-			}
-		})
-	}
+	}, func(t *testing.T, body string) {
+		ticket, err := register(t, answering(t, 200, http.Header{}, body))
+		if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || e.Status != 200 || !e.Sent || ticket.URL != "" || !strings.Contains(e.Error(), e.RequestID) {
+			t.Errorf(`%v %s %v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable", e.Status = 200, e.Sent, ticket.URL = "", e with %q`, e.Outcome, e.Code, e, e.RequestID)
+		}
+	})
 }
 
 // An address that the policy forbids, or that would take headers which no answer may set, is never used.
 func TestRegister_I20_AddressesThatAreNotUsed(t *testing.T) {
-	for name, body := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"PlainHTTP":      `{"uploadUrl":"http://bucket.example/k"}`,
 		"WithAUser":      `{"uploadUrl":"https://a:` + calls.Signature + `@bucket.example/k"}`,
 		"PrivateAddress": `{"uploadUrl":"https://10.0.0.1/k?X-Amz-Signature=` + calls.Signature + `"}`,
@@ -156,23 +150,22 @@ func TestRegister_I20_AddressesThatAreNotUsed(t *testing.T) {
 		"Authorization":  `{"uploadUrl":{"url":"https://bucket.example/k","headers":{"Authorization":"Basic x"}}}`,
 		"PublicForAll":   `{"uploadUrl":"https://bucket.example/k","headers":{"x-amz-acl":"public-read"}}`,
 		"Endless":        `{"uploadUrl":"https://bucket.example/` + strings.Repeat("k", 9000) + `"}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := answering(t, 200, http.Header{}, body).Register(t.Context(), "", frozen)
-			why := got.Barred[document]
-			if err != nil || len(got.Tickets) != 0 || !strings.HasPrefix(why, "upload ") || !strings.Contains(why, "(request id ") || strings.Contains(why, calls.Signature) {
-				t.Errorf(`%+v, %v, want no error, len(got.Tickets) = 0, why that begins with "upload ", why with "(request id ", why without %q`, got, err, calls.Signature)
-			}
-		})
-	}
+	}, func(t *testing.T, body string) {
+		got, err := answering(t, 200, http.Header{}, body).Register(t.Context(), "", frozen)
+		why := got.Barred[document]
+		if err != nil || len(got.Tickets) != 0 || !strings.HasPrefix(why, "upload ") || !strings.Contains(why, "(request id ") || strings.Contains(why, calls.Signature) {
+			t.Errorf(`%+v, %v, want no error, len(got.Tickets) = 0, why that begins with "upload ", why with "(request id ", why without %q`, got, err, calls.Signature)
+		}
+	})
 }
 
 // A ticket is used as long as its address says, at most an hour, and 15 minutes where it says nothing.
 func TestRegister_I6_LifeOfATicket(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		query, date string
 		want        time.Duration
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AnHour":              {"X-Amz-Date=20261120T100000Z&X-Amz-Expires=3600", "Fri, 20 Nov 2026 10:00:00 GMT", time.Hour - time.Second},
 		"SignedBefore":        {"X-Amz-Date=20261120T095000Z&X-Amz-Expires=3600", "Fri, 20 Nov 2026 10:00:00 GMT", 50*time.Minute - time.Second},
 		"Short":               {"X-Amz-Date=20261120T100000Z&X-Amz-Expires=60", "Fri, 20 Nov 2026 10:00:00 GMT", 59 * time.Second},
@@ -185,18 +178,16 @@ func TestRegister_I6_LifeOfATicket(t *testing.T) {
 		"OlderWithoutOurTime": {"Signature=x&Expires=1", "", untoldLife},
 		"Untold":              {"X-Amz-Signature=1", "Fri, 20 Nov 2026 10:00:00 GMT", untoldLife},
 		"SignedAtAlone":       {"X-Amz-Date=20261120T090000Z", "Fri, 20 Nov 2026 10:00:00 GMT", untoldLife},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := http.Header{}
-			if row.date != "" {
-				h.Set("Date", row.date)
-			}
-			ticket, err := register(t, answering(t, 200, h, `{"uploadUrl":"https://b.example/k?`+row.query+`"}`))
-			if err != nil || ticket.Life() != row.want {
-				t.Errorf("used for %v (%v), want %v", ticket.Life(), err, row.want)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		h := http.Header{}
+		if row.date != "" {
+			h.Set("Date", row.date)
+		}
+		ticket, err := register(t, answering(t, 200, h, `{"uploadUrl":"https://b.example/k?`+row.query+`"}`))
+		if err != nil || ticket.Life() != row.want {
+			t.Errorf("used for %v (%v), want %v", ticket.Life(), err, row.want)
+		}
+	})
 }
 
 // An answer that takes its time takes it from the ticket's life; one that takes too long is no answer.
@@ -248,10 +239,11 @@ func TestRegister_I8_NumberFromTheAddress(t *testing.T) {
 
 // A person who reads a refusal knows which setting to correct.
 func TestRegister_RefusalNamesTheField(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		status             int
 		body, field, words string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"List":         {422, `{"detail":[{"loc":["body","receivingEmailAddress"],"msg":"value is not a valid email address","type":"value_error.email"}]}`, receivingField, `the service refuses receivingEmailAddress "ap@…": value is not a valid email address (422, request id `},
 		"OtherField":   {422, `{"detail":[{"loc":["body","notificationEmailAddress"],"msg":"field required","type":"value_error.missing"}]}`, notificationField, `the service refuses notificationEmailAddress "clerk@…": field required (422, request id `},
 		"FirstOfTwo":   {422, `{"detail":[{"loc":["body","notificationEmailAddress"],"msg":"a"},{"loc":["body","receivingEmailAddress"],"msg":"b"}]}`, notificationField, `"clerk@…": a; body.receivingEmailAddress: b (422`},
@@ -263,20 +255,18 @@ func TestRegister_RefusalNamesTheField(t *testing.T) {
 		"Nothing":      {422, "", "", "no explanation given"},
 		"WebPage":      {400, "<html><title>Bad</title></html>", "", "an HTML page"},
 		"Escapes":      {422, `{"detail":[{"loc":["body","receivingEmailAddress"],"msg":"\u001b[31mno\r\n"}]}`, receivingField, `"ap@…": [31mno (422`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var id string
-			c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
-				id = r.Header.Get("X-SVC-REQUEST-ID")
-				calls.Says(row.status, row.body)(w, r)
-			})
-			_, err := register(t, c)
-			e := calls.Failed(t, err)
-			if e.Outcome != apicall.Refused || e.Denied || e.Field != row.field || !strings.Contains(e.Error(), row.words) || !strings.Contains(e.Error(), id) || id == "" {
-				t.Errorf("%v, field %q: %v", e.Outcome, e.Field, e)
-			}
+	}, func(t *testing.T, row row) {
+		var id string
+		c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
+			id = r.Header.Get("X-SVC-REQUEST-ID")
+			calls.Says(row.status, row.body)(w, r)
 		})
-	}
+		_, err := register(t, c)
+		e := calls.Failed(t, err)
+		if e.Outcome != apicall.Refused || e.Denied || e.Field != row.field || !strings.Contains(e.Error(), row.words) || !strings.Contains(e.Error(), id) || id == "" {
+			t.Errorf("%v, field %q: %v", e.Outcome, e.Field, e)
+		}
+	})
 }
 
 func TestRegister_RefusalShowsTheAddressInShort(t *testing.T) {

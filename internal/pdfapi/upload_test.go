@@ -55,37 +55,36 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 
 // A store may send the upload on to another region, but not to another object, and not in the clear.
 func TestUpload_Redirects(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		to   string
 		goes bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"SameObject":    {"OTHER/in/k.pdf?X-Amz-Signature=" + calls.Signature, true},
 		"BehindBucket":  {"OTHER/bucket/in/k.pdf?X-Amz-Signature=" + calls.Signature, true},
 		"AnotherObject": {"OTHER/in/l.pdf?X-Amz-Signature=" + calls.Signature, false},
 		"PlainHTTP":     {"http://127.0.0.1/in/k.pdf?X-Amz-Signature=" + calls.Signature, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			content := []byte(pdfCanary)
-			var there []*http.Request
-			other := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-				there = append(there, r)
-				b, _ := io.ReadAll(r.Body)
-				kit.Check(t, bytes.Equal(b, content), "the other store got %q", b)
-			})
-			c, srv := client(t, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Location", strings.Replace(row.to, "OTHER", other.URL, 1))
-				w.WriteHeader(http.StatusTemporaryRedirect)
-			})
-			sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/in/k.pdf?X-Amz-Signature=" + calls.Signature)}, sealed(t, content))
-			if !row.goes {
-				e := calls.Failed(t, err)
-				kit.Check(t, e.Code == "policy" && len(there) == 0, "%v after %d requests there", e, len(there))
-				return
-			}
-			kit.Check(t, err == nil && len(there) == 1 && there[0].Header.Values("Authorization") == nil && sent == archive.Sum(content),
-				"%v; %d requests there", err, len(there))
+	}, func(t *testing.T, row row) {
+		content := []byte(pdfCanary)
+		var there []*http.Request
+		other := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			there = append(there, r)
+			b, _ := io.ReadAll(r.Body)
+			kit.Check(t, bytes.Equal(b, content), "the other store got %q", b)
 		})
-	}
+		c, srv := client(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", strings.Replace(row.to, "OTHER", other.URL, 1))
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/in/k.pdf?X-Amz-Signature=" + calls.Signature)}, sealed(t, content))
+		if !row.goes {
+			e := calls.Failed(t, err)
+			kit.Check(t, e.Code == "policy" && len(there) == 0, "%v after %d requests there", e, len(there))
+			return
+		}
+		kit.Check(t, err == nil && len(there) == 1 && there[0].Header.Values("Authorization") == nil && sent == archive.Sum(content),
+			"%v; %d requests there", err, len(there))
+	})
 }
 
 // Whatever an answer of 200 holds: it is a ticket that the policy allows, with a number and a bounded life, or nobody knows what

@@ -65,10 +65,11 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 		kit.Need(t, i >= 0, "no line of %s", event)
 		b.lines[i] = []byte(strings.Replace(string(b.lines[i]), old, with, 1))
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		do   func(b *book)
 		want string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"SentInSafeMode": {func(b *book) {
 			b.mark(ledger.MarkRestored)
 			b.upload(6, "b20")
@@ -107,16 +108,14 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 			b.claim(7)
 			b.do(7, ledger.RegisterIntended{}, got("b20"))
 		}, "I8"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBook(t)
-			b.claim(6)
-			row.do(b)
-			r := b.check(Seen{})
-			kit.Check(t, slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == row.want }),
-				"want %s, found %v", row.want, r.Findings)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		b := newBook(t)
+		b.claim(6)
+		row.do(b)
+		r := b.check(Seen{})
+		kit.Check(t, slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == row.want }),
+			"want %s, found %v", row.want, r.Findings)
+	})
 }
 
 // What evidence takes back, a checker that sees only lines must let pass: the entry's

@@ -83,11 +83,12 @@ func TestCheck_I12_SlotsOfWhatIsDelivered(t *testing.T) {
 		send(b)
 		b.do(1, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")})
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		promise string // empty: all is well
 		then    func(b *book)
 		slots   []Slot
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Delivered":         {"", deliver, []Slot{{"s1", []StoredUpload{whole}}}},
 		"NobodyLooked":      {"", deliver, nil},
 		"NothingThere":      {"I12", deliver, []Slot{{"s1", nil}}},
@@ -105,17 +106,15 @@ func TestCheck_I12_SlotsOfWhatIsDelivered(t *testing.T) {
 		"ReleasedOtherSlot": {"I12", func(b *book) { doubt(b); b.do(1, ledger.Released{}); begin(b, "s2"); deliver(b) }, []Slot{{"s1", []StoredUpload{whole}}, {"s2", nil}}},
 		"RefusedAndTwice": {"I2", func(b *book) { send(b); b.do(1, ledger.UploadRefused{}); begin(b, "s2"); deliver(b) },
 			[]Slot{{"s1", []StoredUpload{torn}}, {"s2", []StoredUpload{whole}}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBook(t)
-			b.do(1, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan.pdf"}, seal(1))
-			begin(b, "s1")
-			row.then(b)
-			r := Check(b.journal(), maps.Values(b.entries), Seen{Slots: row.slots})
-			kit.Check(t, (row.promise != "" || r.OK()) && (row.promise == "" || !r.OK() && r.Findings[0].Promise == row.promise),
-				"findings = %v, want one of %q", r.Findings, row.promise)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		b := newBook(t)
+		b.do(1, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan.pdf"}, seal(1))
+		begin(b, "s1")
+		row.then(b)
+		r := Check(b.journal(), maps.Values(b.entries), Seen{Slots: row.slots})
+		kit.Check(t, (row.promise != "" || r.OK()) && (row.promise == "" || !r.OK() && r.Findings[0].Promise == row.promise),
+			"findings = %v, want one of %q", r.Findings, row.promise)
+	})
 }
 
 // fetch writes a line about a download of vault V.
@@ -154,28 +153,27 @@ func TestCheck_I4_DownloadsAreCounted(t *testing.T) {
 
 // I11: what came of a download that nothing announced is a finding, and so is a line that names no document or outcome.
 func TestCheck_I11_DownloadWithoutAnIntent(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		says  string
 		lines []string // remote and outcome in turn; no outcome: the intent
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NoIntent":     {"nothing announced it", []string{"b1", ledger.FetchSame}},
 		"OfAnother":    {"nothing announced it", []string{"b1", "", "b4", ledger.FetchSame}},
 		"MoreOutcomes": {"nothing announced it", []string{"b1", "", "b1", ledger.FetchSame, "b1", ledger.FetchFailed}},
 		"NoDocument":   {"names no document", []string{"", ""}},
 		"NoOutcome":    {"its outcome is none", []string{"b1", "", "b1", "fine"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b, _ := everyday(t)
-			for i := 0; i < len(row.lines); i += 2 {
-				word := ledger.MarkFetched
-				if row.lines[i+1] == "" {
-					word = ledger.MarkFetchIntended
-				}
-				b.fetch(word, row.lines[i], row.lines[i+1])
+	}, func(t *testing.T, row row) {
+		b, _ := everyday(t)
+		for i := 0; i < len(row.lines); i += 2 {
+			word := ledger.MarkFetched
+			if row.lines[i+1] == "" {
+				word = ledger.MarkFetchIntended
 			}
-			r := b.check(Seen{})
-			kit.Check(t, slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == "I11" && strings.Contains(f.Text, row.says) }),
-				"findings = %v, want one of I11 that tells of %q", r.Findings, row.says)
-		})
-	}
+			b.fetch(word, row.lines[i], row.lines[i+1])
+		}
+		r := b.check(Seen{})
+		kit.Check(t, slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == "I11" && strings.Contains(f.Text, row.says) }),
+			"findings = %v, want one of I11 that tells of %q", r.Findings, row.says)
+	})
 }

@@ -46,11 +46,12 @@ func TestSign_I12_EachLineCounts(t *testing.T) {
 	kit.Must(t, err)
 	kit.Want(t, "read back", string(back.Encode()), string(plain))
 
-	for name, row := range map[string]struct {
+	type row struct {
 		text []byte
 		keys []string
 		want error
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AsSigned":           {text, []string{other, key}, nil},
 		"Unsigned":           {plain, []string{key}, ErrUnsigned},
 		"NoKeyIsKnown":       {text, nil, ErrUnknownKey},
@@ -64,13 +65,11 @@ func TestSign_I12_EachLineCounts(t *testing.T) {
 		"OtherLineEnds":      {bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n")), []string{key}, ErrSignature},
 		"AFieldChanged":      {bytes.Replace(text, []byte(`"key": "k"`), []byte(`"key": "l"`), 1), []string{key}, ErrSignature},
 		"AnotherKeyNamed":    {bytes.ReplaceAll(Sign(plain, theirs), []byte(other), []byte(key)), []string{key}, ErrSignature},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := CheckSignature(row.text, row.keys); !errors.Is(err, row.want) || (err == nil) != (row.want == nil) {
-				t.Errorf("%v, want %v", err, row.want)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		if _, err := CheckSignature(row.text, row.keys); !errors.Is(err, row.want) || (err == nil) != (row.want == nil) {
+			t.Errorf("%v, want %v", err, row.want)
+		}
+	})
 	for i := range text {
 		changed := bytes.Clone(text)
 		changed[i] ^= 4

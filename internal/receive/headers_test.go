@@ -35,36 +35,34 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 	}
 	want := []string{"0001-positions.csv", "0002-terms.txt", "0003-letter.doc", "0004-letter.docx", "0005-invoice.xml", "0006-page.html", "0007-picture.png", "0008-a_b.csv"}
 	for _, encoding := range []string{"binary", "base64"} {
-		t.Run(encoding, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, emulator.NetworkReadings{FileHeaders: "all", Files: encoding})
-				defer h.net.Close()
-				kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: files}))(t)
-				kit.Must(t, h.live(20*time.Minute))
-				h.allDone()
-				for _, folders := range h.dropped() {
-					for i, name := range want {
-						got, err := os.ReadFile(filepath.Join(folders[0], name))
-						if err != nil || string(got) != string(files[i].Content) {
-							t.Errorf("%s = %q (error %v), want %q", name, got, err, files[i].Content)
-						}
+		kit.Bubble(t, encoding, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{FileHeaders: "all", Files: encoding})
+			defer h.net.Close()
+			kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: files}))(t)
+			kit.Must(t, h.live(20*time.Minute))
+			h.allDone()
+			for _, folders := range h.dropped() {
+				for i, name := range want {
+					got, err := os.ReadFile(filepath.Join(folders[0], name))
+					if err != nil || string(got) != string(files[i].Content) {
+						t.Errorf("%s = %q (error %v), want %q", name, got, err, files[i].Content)
 					}
 				}
-				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-					for i, f := range all[0].Files[1:] {
-						came, err := os.ReadFile(filepath.Join(h.kept, all[0].Key.String(), storedName(all[0].Files, f.Name)))
-						kit.Must(t, err)
-						if encoding == "base64" {
-							kit.Want(t, "what came of "+files[i].Name, string(came), base64.StdEncoding.EncodeToString(files[i].Content))
-							kit.Want(t, "the encoding told of "+files[i].Name, f.Told.Encoding, archive.Base64)
-						}
+			}
+			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+				for i, f := range all[0].Files[1:] {
+					came, err := os.ReadFile(filepath.Join(h.kept, all[0].Key.String(), storedName(all[0].Files, f.Name)))
+					kit.Must(t, err)
+					if encoding == "base64" {
+						kit.Want(t, "what came of "+files[i].Name, string(came), base64.StdEncoding.EncodeToString(files[i].Content))
+						kit.Want(t, "the encoding told of "+files[i].Name, f.Told.Encoding, archive.Base64)
 					}
-				})
-				h.archived = true
-				kit.Must(t, h.live(2*time.Hour))
-				left := kit.Value(os.ReadDir(h.kept))(t)
-				kit.Want(t, "folders left once all is archived", len(left), 0)
+				}
 			})
+			h.archived = true
+			kit.Must(t, h.live(2*time.Hour))
+			left := kit.Value(os.ReadDir(h.kept))(t)
+			kit.Want(t, "folders left once all is archived", len(left), 0)
 		})
 	}
 }
@@ -72,19 +70,17 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 // I4: a page that the document names is a file; without that word, and with nothing but a content type, a page may be a proxy's.
 func TestFetchFile_I4_PagesOfWhomTheDocumentTells(t *testing.T) {
 	for headers, wait := range map[string]time.Duration{"fileref": 20 * time.Minute, "type": 25 * time.Hour} {
-		t.Run(headers, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, emulator.NetworkReadings{FileHeaders: headers})
-				defer h.net.Close()
-				_, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a.htm", Content: []byte("<html>an attachment</html>")}}})
-				kit.Must(t, err)
-				kit.Must(t, h.live(20*time.Minute))
-				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-					kit.Want(t, "taken at once", all[0].State == arrival.Acknowledged, headers == "fileref")
-				})
-				kit.Must(t, h.live(wait))
-				h.allDone()
+		kit.Bubble(t, headers, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{FileHeaders: headers})
+			defer h.net.Close()
+			_, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a.htm", Content: []byte("<html>an attachment</html>")}}})
+			kit.Must(t, err)
+			kit.Must(t, h.live(20*time.Minute))
+			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+				kit.Want(t, "taken at once", all[0].State == arrival.Acknowledged, headers == "fileref")
 			})
+			kit.Must(t, h.live(wait))
+			h.allDone()
 		})
 	}
 }
@@ -92,22 +88,20 @@ func TestFetchFile_I4_PagesOfWhomTheDocumentTells(t *testing.T) {
 // I30: a credit note about a discount is received where a notification says that it is available, whatever type of document that names.
 func TestReceive_I30_DiscountCreditNote(t *testing.T) {
 	for _, kind := range []string{"Invoice", "CreditNode"} {
-		t.Run(kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, emulator.NetworkReadings{})
-				defer h.net.Close()
-				id, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true, Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte("%PDF-1.7\n%%EOF\n")}}})
-				kit.Must(t, err)
-				_, err = h.net.PublishNotice(emulator.NetworkNotice{BumID: id, DocumentType: kind, ResponseCode: "BusinessInformation", ActionCode: "DiscountCreditNoteAvailable"})
-				kit.Must(t, err)
-				kit.Must(t, h.live(20*time.Minute))
-				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-					if len(all) != 1 || all[0].State != arrival.Acknowledged || all[0].Type != string(archive.NetworkCreditNote) || len(all[0].Files) != 2 {
-						t.Errorf("arrivals = %+v, want the credit note with its file, acknowledged", all)
-					}
-				})
-				kit.Want(t, "folders of it in the drop folder", len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(id)).String()]), 1)
+		kit.Bubble(t, kind, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{})
+			defer h.net.Close()
+			id, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true, Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte("%PDF-1.7\n%%EOF\n")}}})
+			kit.Must(t, err)
+			_, err = h.net.PublishNotice(emulator.NetworkNotice{BumID: id, DocumentType: kind, ResponseCode: "BusinessInformation", ActionCode: "DiscountCreditNoteAvailable"})
+			kit.Must(t, err)
+			kit.Must(t, h.live(20*time.Minute))
+			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+				if len(all) != 1 || all[0].State != arrival.Acknowledged || all[0].Type != string(archive.NetworkCreditNote) || len(all[0].Files) != 2 {
+					t.Errorf("arrivals = %+v, want the credit note with its file, acknowledged", all)
+				}
 			})
+			kit.Want(t, "folders of it in the drop folder", len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(id)).String()]), 1)
 		})
 	}
 }
@@ -115,54 +109,53 @@ func TestReceive_I30_DiscountCreditNote(t *testing.T) {
 // I26, I30: what a service that pays early says of a received document calls a person, until it is closed, and closing it is a line of the journal. So does
 // a credit note that is announced under the number of such a document; where a link names the note, that is received instead.
 func TestReceive_I26_I30_WordAboutAReceivedDocument(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		response, action string
 		linked           bool
 		asks, arrivals   int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Asks":           {"BusinessAccept", "RequestForEarlyPayment", false, 1, 1},
 		"Failed":         {"BusinessReject", "RepaymentFailed", false, 1, 1},
 		"Eligible":       {"BusinessInformation", "EligibleForEarlyPayment", false, 0, 1},
 		"NoteWithoutOne": {"BusinessInformation", "DiscountCreditNoteAvailable", false, 1, 1},
 		"NoteByItsLink":  {"BusinessInformation", "DiscountCreditNoteAvailable", true, 0, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, emulator.NetworkReadings{})
-				defer h.net.Close()
-				n := emulator.NetworkNotice{BumID: h.publish("Invoice", "R-1"), DocumentType: "Invoice", ResponseCode: row.response, ActionCode: row.action}
-				if row.linked {
-					note, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true})
-					kit.Must(t, err)
-					n.LinksTo = note
-				}
-				kit.Must(t, h.live(20*time.Minute)) // the invoice is received, and acknowledged
-				_, err := h.net.PublishNotice(n)
+	}, func(t *testing.T, row row) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{})
+			defer h.net.Close()
+			n := emulator.NetworkNotice{BumID: h.publish("Invoice", "R-1"), DocumentType: "Invoice", ResponseCode: row.response, ActionCode: row.action}
+			if row.linked {
+				note, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true})
 				kit.Must(t, err)
-				kit.Must(t, h.live(20*time.Minute))
-				var asking []archive.AcknowledgementID
-				h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
-					kit.Want(t, "arrivals", len(all), row.arrivals)
-					asking = kit.Value(l.AskingNotices())(t)
-				})
-				kit.Want(t, "notifications that call a person", len(asking), row.asks)
-				if row.asks == 0 {
-					return
-				}
-				l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(t)
-				before := l.Head().N
-				kit.Must(t, l.CloseNotice(t.Context(), asking[0], "bum-1", ledger.Operator{UID: 7}, nil, time.Now()))
-				kit.Want(t, "lines of the act", l.Head().N-before, 1)
-				err = l.CloseNotice(t.Context(), asking[0], "bum-1", ledger.Operator{UID: 7}, nil, time.Now())
-				kit.Want(t, "closed once", errors.Is(err, ledger.ErrIllegal), true)
-				kit.Must(t, l.Close())
-				kit.Must(t, h.live(20*time.Minute))
-				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
-					kit.Want(t, "it calls nobody again", len(kit.Value(l.AskingNotices())(t)), 0)
-				})
+				n.LinksTo = note
+			}
+			kit.Must(t, h.live(20*time.Minute)) // the invoice is received, and acknowledged
+			_, err := h.net.PublishNotice(n)
+			kit.Must(t, err)
+			kit.Must(t, h.live(20*time.Minute))
+			var asking []archive.AcknowledgementID
+			h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
+				kit.Want(t, "arrivals", len(all), row.arrivals)
+				asking = kit.Value(l.AskingNotices())(t)
+			})
+			kit.Want(t, "notifications that call a person", len(asking), row.asks)
+			if row.asks == 0 {
+				return
+			}
+			l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(t)
+			before := l.Head().N
+			kit.Must(t, l.CloseNotice(t.Context(), asking[0], "bum-1", ledger.Operator{UID: 7}, nil, time.Now()))
+			kit.Want(t, "lines of the act", l.Head().N-before, 1)
+			err = l.CloseNotice(t.Context(), asking[0], "bum-1", ledger.Operator{UID: 7}, nil, time.Now())
+			kit.Want(t, "closed once", errors.Is(err, ledger.ErrIllegal), true)
+			kit.Must(t, l.Close())
+			kit.Must(t, h.live(20*time.Minute))
+			h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
+				kit.Want(t, "it calls nobody again", len(kit.Value(l.AskingNotices())(t)), 0)
 			})
 		})
-	}
+	})
 }
 
 // I4: bytes that look wrong must come often enough and for long enough; what a person decided needs neither.

@@ -240,35 +240,33 @@ func TestReading_I30_Receive(t *testing.T) {
 		"ByType": {}, "ByCode": {Received: "code"}, "ByCodeAlone": {Received: "code-only"}, "Base64": {Files: "base64"}, "OtherWrapper": {ErrorWrapper: "errors", Received: "code-only"},
 		"CreditNote": {CreditNoteWord: "CreditNote"}, "Milliseconds": {Times: "milliseconds"}, "RepeatedDelete": {RepeatedDelete: "200"}, "LinksElsewhere": {LinksTo: "https://evil.example"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, readings)
-				defer h.net.Close()
-				h.confirm = name != "Base64"
-				for n := range 3 {
-					h.publish("Invoice", fmt.Sprint("R-", n), fmt.Sprint(n), "b")
+		kit.Bubble(t, name, func(t *testing.T) {
+			h := newHouse(t, readings)
+			defer h.net.Close()
+			h.confirm = name != "Base64"
+			for n := range 3 {
+				h.publish("Invoice", fmt.Sprint("R-", n), fmt.Sprint(n), "b")
+			}
+			h.publish("CreditNote", "G-1")
+			kit.Must(t, h.live(time.Hour))
+			h.allDone()
+			// Those of others look like an announcement in every list, and are none.
+			for _, pair := range [][2]string{{"TechnicalAccept", "Delivered"}, {"BusinessInformation", "EligibleForEarlyPayment"}} {
+				if _, err := h.net.PublishNotice(emulator.NetworkNotice{BumID: "11111111-2222-4333-8444-555555555555", ResponseCode: pair[0], ActionCode: pair[1]}); err != nil {
+					t.Fatal(err)
 				}
-				h.publish("CreditNote", "G-1")
-				kit.Must(t, h.live(time.Hour))
-				h.allDone()
-				// Those of others look like an announcement in every list, and are none.
-				for _, pair := range [][2]string{{"TechnicalAccept", "Delivered"}, {"BusinessInformation", "EligibleForEarlyPayment"}} {
-					if _, err := h.net.PublishNotice(emulator.NetworkNotice{BumID: "11111111-2222-4333-8444-555555555555", ResponseCode: pair[0], ActionCode: pair[1]}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				kit.Must(t, h.live(time.Hour))
-				h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
-					kit.Want(t, "arrivals", len(all), 4)
-				})
-				foreign := 0
-				for _, n := range h.net.Notices() {
-					if n.BumID == "11111111-2222-4333-8444-555555555555" && !n.IsAcknowledged {
-						foreign++
-					}
-				}
-				kit.Want(t, "foreign notifications", foreign, 2)
+			}
+			kit.Must(t, h.live(time.Hour))
+			h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
+				kit.Want(t, "arrivals", len(all), 4)
 			})
+			foreign := 0
+			for _, n := range h.net.Notices() {
+				if n.BumID == "11111111-2222-4333-8444-555555555555" && !n.IsAcknowledged {
+					foreign++
+				}
+			}
+			kit.Want(t, "foreign notifications", foreign, 2)
 		})
 	}
 }
@@ -335,11 +333,12 @@ func TestFetchFile_I4_WebPages(t *testing.T) {
 // half an hour, however it looks.
 func TestFetchFile_I4_LooksWrong(t *testing.T) {
 	whole := []byte("%PDF-1.7 " + strings.Repeat("x", 3000) + "\n%%EOF\n")
-	for name, r := range map[string]struct {
+	type row struct {
 		content []byte
 		fault   emulator.Kind // of the first four answers
 		longest time.Duration
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"CutOff":         {whole, emulator.Truncate, 20 * time.Minute},
 		"Error":          {whole, emulator.ErrorDocument, 20 * time.Minute},
 		"Page":           {whole, emulator.HTML, 20 * time.Minute},
@@ -348,30 +347,28 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 		"ReallyNoEnd":    {whole[:2000], emulator.None, 40 * time.Minute},
 		"ReallyAnError":  {[]byte("<Error>of the sender</Error>"), emulator.None, 25 * time.Hour},
 		"ReallyOtherXML": {[]byte("<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>"), emulator.None, 40 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, emulator.NetworkReadings{})
-				defer h.net.Close()
-				if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: r.content}}}); err != nil {
-					t.Fatal(err)
+	}, func(t *testing.T, r row) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{})
+			defer h.net.Close()
+			if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: r.content}}}); err != nil {
+				t.Fatal(err)
+			}
+			kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+				if op == "network-fetch-file" && n <= 4 {
+					return emulator.Fault{Kind: r.fault}
 				}
-				kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
-					if op == "network-fetch-file" && n <= 4 {
-						return emulator.Fault{Kind: r.fault}
-					}
-					return emulator.Fault{}
-				}}))
-				kit.Must(t, h.live(r.longest))
-				h.allDone()
-				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-					if len(all) != 1 || len(all[0].Files) != 2 || all[0].Files[1].SHA256 != archive.Sum(r.content) {
-						t.Errorf("arrivals = %+v, want one with two files, the second with digest %s", all, archive.Sum(r.content))
-					}
-				})
+				return emulator.Fault{}
+			}}))
+			kit.Must(t, h.live(r.longest))
+			h.allDone()
+			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+				if len(all) != 1 || len(all[0].Files) != 2 || all[0].Files[1].SHA256 != archive.Sum(r.content) {
+					t.Errorf("arrivals = %+v, want one with two files, the second with digest %s", all, archive.Sum(r.content))
+				}
 			})
 		})
-	}
+	})
 }
 
 // I30: where the network has what announces a document in both lists, it is foreign until vaultd is told to believe the list of received documents, and
@@ -500,53 +497,52 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 // I4, I29: a person takes a file as it is that looks wrong: these bytes, and no others. They are those that lie here; where they do not any more, those that come.
 func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 	answer := []byte("<Error>of the sender</Error>")
-	for name, r := range map[string]struct {
+	type row struct {
 		here        func(path string) error // what becomes of the file that lies here
 		othersCome  bool
 		staysInHold bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"OthersWouldCome":      {func(string) error { return nil }, true, false},
 		"LostHere":             {os.Remove, false, false},
 		"AlteredHere":          {func(path string) error { return os.WriteFile(path, []byte("<Error>other</Error>"), 0o600) }, false, false},
 		"LostHereAndOthers":    {os.Remove, true, true},
 		"AlteredHereAndOthers": {func(path string) error { return os.WriteFile(path, []byte("<Error>other</Error>"), 0o600) }, true, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, emulator.NetworkReadings{Received: "code"})
-				defer h.net.Close()
-				if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: answer}}}); err != nil {
-					t.Fatal(err)
+	}, func(t *testing.T, r row) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{Received: "code"})
+			defer h.net.Close()
+			if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: answer}}}); err != nil {
+				t.Fatal(err)
+			}
+			other := false
+			kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+				if op == "network-fetch-file" && other {
+					return emulator.Fault{Kind: emulator.ErrorDocument}
 				}
-				other := false
-				kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
-					if op == "network-fetch-file" && other {
-						return emulator.Fault{Kind: emulator.ErrorDocument}
-					}
-					return emulator.Fault{}
-				}}))
-				kit.Must(t, h.live(time.Minute/2))
-				h.decide(func(a arrival.Arrival) arrival.Event {
-					f, _ := a.FindDoubted()
-					path := filepath.Join(h.kept, a.Key.String(), f.Doubt.Stored)
-					kept, err := os.ReadFile(path)
-					kit.Check(t, err == nil && bytes.Equal(kept, answer), "the kept answer = %q (error %v), want %q", kept, err, answer)
-					kit.Must(t, r.here(path))
-					return arrival.DoubtOverruled{By: ledger.Operator{UID: 7}, File: f.Name, SHA256: f.Doubt.SHA256}
-				})
-				other = r.othersCome
-				kit.Must(t, h.live(time.Minute))
-				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-					if d := all[0].Files[1].Doubt; d.Overruled == r.staysInHold || (all[0].State == arrival.Acknowledged) == r.staysInHold || !r.staysInHold && all[0].Files[1].SHA256 != archive.Sum(answer) {
-						t.Errorf("arrivals = %+v, want the decision to count: %t", all, !r.staysInHold)
-					}
-				})
-				if !r.staysInHold {
-					h.allDone()
+				return emulator.Fault{}
+			}}))
+			kit.Must(t, h.live(time.Minute/2))
+			h.decide(func(a arrival.Arrival) arrival.Event {
+				f, _ := a.FindDoubted()
+				path := filepath.Join(h.kept, a.Key.String(), f.Doubt.Stored)
+				kept, err := os.ReadFile(path)
+				kit.Check(t, err == nil && bytes.Equal(kept, answer), "the kept answer = %q (error %v), want %q", kept, err, answer)
+				kit.Must(t, r.here(path))
+				return arrival.DoubtOverruled{By: ledger.Operator{UID: 7}, File: f.Name, SHA256: f.Doubt.SHA256}
+			})
+			other = r.othersCome
+			kit.Must(t, h.live(time.Minute))
+			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+				if d := all[0].Files[1].Doubt; d.Overruled == r.staysInHold || (all[0].State == arrival.Acknowledged) == r.staysInHold || !r.staysInHold && all[0].Files[1].SHA256 != archive.Sum(answer) {
+					t.Errorf("arrivals = %+v, want the decision to count: %t", all, !r.staysInHold)
 				}
 			})
+			if !r.staysInHold {
+				h.allDone()
+			}
 		})
-	}
+	})
 }
 
 // I4: a page in the place of a file is not believed, however long the same one comes, while the document itself does not come either: it is a proxy's.
@@ -577,42 +573,40 @@ func TestFetchFile_I4_PageOnceTheDocumentIsHere(t *testing.T) {
 // I30: a network that ignores the question for received documents lists what is about sent ones there, too. Then that list announces nothing, although it is to be
 // believed: what is about documents of other programs is neither received nor deleted.
 func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
-	for name, proof := range map[string]emulator.NetworkNotice{
+	kit.Rows(t, map[string]emulator.NetworkNotice{
 		"Processing": {ResponseCode: "TechnicalAccept", ActionCode: "ReceivedForProcessing"}, "Invalid": {ResponseCode: "TechnicalReject", ActionCode: "InvalidContent"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, emulator.NetworkReadings{Received: "code"})
-				defer h.net.Close()
-				h.trustsType = true
-				proof.BumID = "22222222-2222-4222-8222-222222222222"
-				foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
-				proof.DocumentType = "CreditNote" // which is asked for last
-				kit.Value(h.net.PublishNotice(foreign))(t)
-				kit.Value(h.net.PublishNotice(proof))(t)
-				ours := h.publish("Invoice", "R-1", "x")
-				onlyOurs := func(when string) {
-					t.Helper()
-					kit.Must(t, h.live(time.Hour))
-					h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-						kit.Check(t, len(all) == 1 && string(all[0].Item) == ours && all[0].State == arrival.Acknowledged,
-							"%s: arrivals = %+v, want only %s, acknowledged", when, all, ours)
-					})
-				}
-				onlyOurs("while the proof is listed")
-				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
-					isUnfiltered, err := l.IsListUnfiltered()
-					kit.Check(t, isUnfiltered && err == nil, "the list counts as filtered (error %v), want it kept as unfiltered", err)
+	}, func(t *testing.T, proof emulator.NetworkNotice) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{Received: "code"})
+			defer h.net.Close()
+			h.trustsType = true
+			proof.BumID = "22222222-2222-4222-8222-222222222222"
+			foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
+			proof.DocumentType = "CreditNote" // which is asked for last
+			kit.Value(h.net.PublishNotice(foreign))(t)
+			kit.Value(h.net.PublishNotice(proof))(t)
+			ours := h.publish("Invoice", "R-1", "x")
+			onlyOurs := func(when string) {
+				t.Helper()
+				kit.Must(t, h.live(time.Hour))
+				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+					kit.Check(t, len(all) == 1 && string(all[0].Item) == ours && all[0].State == arrival.Acknowledged,
+						"%s: arrivals = %+v, want only %s, acknowledged", when, all, ours)
 				})
-				h.trustsType = false
-				onlyOurs("with the other setting")
-				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
-					isUnfiltered, err := l.IsListUnfiltered()
-					kit.Check(t, !isUnfiltered && err == nil, "the list counts as unfiltered (error %v), want that dropped with the other setting", err)
-				})
+			}
+			onlyOurs("while the proof is listed")
+			h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
+				isUnfiltered, err := l.IsListUnfiltered()
+				kit.Check(t, isUnfiltered && err == nil, "the list counts as filtered (error %v), want it kept as unfiltered", err)
+			})
+			h.trustsType = false
+			onlyOurs("with the other setting")
+			h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
+				isUnfiltered, err := l.IsListUnfiltered()
+				kit.Check(t, !isUnfiltered && err == nil, "the list counts as unfiltered (error %v), want that dropped with the other setting", err)
 			})
 		})
-	}
+	})
 }
 
 // I30: what stands only in the list of received documents is believed when it did so in the round before as well: a list may be empty for a moment.

@@ -46,18 +46,16 @@ func TestAskEach_I23_OneUnknownNumber(t *testing.T) {
 			"Calm":            {},
 			"ListIsForbidden": {Rules: []emulator.Rule{{Op: "status-list", Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: 403}}}},
 		} {
-			t.Run(fmt.Sprintf("%d/%s", status, name), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					service, c, numbers := asked(t, 2, emulator.Readings{UnknownBumID: status})
-					kit.Must(t, service.SetFaults(faults))
-					told, err := AskEach(t.Context(), c, "V", []archive.RemoteID{numbers[0], unknownNumber, numbers[1]})
-					kit.Need(t, err == nil && len(told) == 3,
-						"told = %v, err = %v, want no error, len(told) = 3", told, err)
-					if told[0].Status != archive.WaitingForPackage || told[1].Status != archive.Absent || !told[1].ID.IsZero() || told[1].Remote != unknownNumber ||
-						told[2].Remote != numbers[1] || told[2].ID.IsZero() {
-						t.Errorf("%+v, want told[0].Status = archive.WaitingForPackage, told[1].Status = archive.Absent, told[1].ID.IsZero(), told[1].Remote = %v, told[2].Remote = %v, not told[2].ID.IsZero()", told, unknownNumber, numbers[1])
-					}
-				})
+			kit.Bubble(t, fmt.Sprintf("%d/%s", status, name), func(t *testing.T) {
+				service, c, numbers := asked(t, 2, emulator.Readings{UnknownBumID: status})
+				kit.Must(t, service.SetFaults(faults))
+				told, err := AskEach(t.Context(), c, "V", []archive.RemoteID{numbers[0], unknownNumber, numbers[1]})
+				kit.Need(t, err == nil && len(told) == 3,
+					"told = %v, err = %v, want no error, len(told) = 3", told, err)
+				if told[0].Status != archive.WaitingForPackage || told[1].Status != archive.Absent || !told[1].ID.IsZero() || told[1].Remote != unknownNumber ||
+					told[2].Remote != numbers[1] || told[2].ID.IsZero() {
+					t.Errorf("%+v, want told[0].Status = archive.WaitingForPackage, told[1].Status = archive.Absent, told[1].ID.IsZero(), told[1].Remote = %v, told[2].Remote = %v, not told[2].ID.IsZero()", told, unknownNumber, numbers[1])
+				}
 			})
 		}
 	}
@@ -117,11 +115,12 @@ func (l *looks) FindEntriesByRemote(rs []archive.RemoteID) ([]ledger.Entry, erro
 func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 	now := time.Now().UTC()
 	long := now.AddDate(0, -1, 0)
-	for name, row := range map[string]struct {
+	type row struct {
 		change                                      func(recs []archive.IndexRecord) []archive.IndexRecord
 		compared, differ, missing, strange, doubled int
 		passes, records                             int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AllAsSent": {compared: 3, passes: 1},
 		"OneMissing": {change: func(recs []archive.IndexRecord) []archive.IndexRecord { return recs[:2] },
 			compared: 2, missing: 1, passes: 2},
@@ -145,33 +144,31 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 			recs[3].Remote = "C0"
 			return recs
 		}, compared: 4, doubled: 1, passes: 1, records: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShed(t)
-			var recs []archive.IndexRecord
-			for i, numbers := range [][]archive.RemoteID{{"A"}, {"B"}, {"C0", "C"}} {
-				d := invoice
-				d.Number = fmt.Sprint("N", i+1)
-				it := s.sent(fill.Item{Name: d.Number, Document: d}, long, numbers...)
-				e := it.Apply(long, fill.Seen(numbers[len(numbers)-1], archive.Successful, long))
-				kit.Need(t, e.State == ledger.Archived, "%s: vacuous", e.State)
-				recs = append(recs, archive.IndexRecord{Remote: e.ArchivedRemote, ArchivedAt: long, Document: d, Raw: []byte("{}")})
-			}
-			if row.change != nil {
-				recs = row.change(recs)
-			}
-			book := &looks{EntryReader: s.book}
-			r, err := Reconcile(t.Context(), Config{Book: book, Committer: s.book, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
-				Now: func() archive.Instant { return archive.Instant{Wall: now} }})
-			kit.Must(t, err)
-			v := r.Vaults[0]
-			if v.Indexed != len(recs) || v.Compared != row.compared || v.Differing.Count != row.differ || v.Missing.Count != row.missing || v.Strange.Count != row.strange || v.Double.Count != row.doubled {
-				t.Errorf("%+v, want v.Indexed = %v, v.Compared = %v, v.Differing.Count = %v, v.Missing.Count = %v, v.Strange.Count = %v, v.Double.Count = %v", v, len(recs), row.compared, row.differ, row.missing, row.strange, row.doubled)
-			}
-			kit.Check(t, book.passes == row.passes && book.records == row.records,
-				"%d passes through all entries, %d records looked up", book.passes, book.records)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newShed(t)
+		var recs []archive.IndexRecord
+		for i, numbers := range [][]archive.RemoteID{{"A"}, {"B"}, {"C0", "C"}} {
+			d := invoice
+			d.Number = fmt.Sprint("N", i+1)
+			it := s.sent(fill.Item{Name: d.Number, Document: d}, long, numbers...)
+			e := it.Apply(long, fill.Seen(numbers[len(numbers)-1], archive.Successful, long))
+			kit.Need(t, e.State == ledger.Archived, "%s: vacuous", e.State)
+			recs = append(recs, archive.IndexRecord{Remote: e.ArchivedRemote, ArchivedAt: long, Document: d, Raw: []byte("{}")})
+		}
+		if row.change != nil {
+			recs = row.change(recs)
+		}
+		book := &looks{EntryReader: s.book}
+		r, err := Reconcile(t.Context(), Config{Book: book, Committer: s.book, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+			Now: func() archive.Instant { return archive.Instant{Wall: now} }})
+		kit.Must(t, err)
+		v := r.Vaults[0]
+		if v.Indexed != len(recs) || v.Compared != row.compared || v.Differing.Count != row.differ || v.Missing.Count != row.missing || v.Strange.Count != row.strange || v.Double.Count != row.doubled {
+			t.Errorf("%+v, want v.Indexed = %v, v.Compared = %v, v.Differing.Count = %v, v.Missing.Count = %v, v.Strange.Count = %v, v.Double.Count = %v", v, len(recs), row.compared, row.differ, row.missing, row.strange, row.doubled)
+		}
+		kit.Check(t, book.passes == row.passes && book.records == row.records,
+			"%d passes through all entries, %d records looked up", book.passes, book.records)
+	})
 }
 
 // A PDF that a delivery note opened again is the same one to the ledger as the PDF that is dropped once more: a duplicate, and no other
@@ -191,17 +188,15 @@ func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 	kit.Want(t, "the same PDF again", ledger.CompareIdentity(found, again, ledger.PDF, ""), ledger.Same)
 	kit.Check(t, doc.Files[0].SHA256 == sum && ev.Seal == doc.Seal(ev.Package),
 		"the note's file and seal were not taken over")
-	for name, spoil := range map[string]func(*proof.Delivery){
+	kit.Rows(t, map[string]func(*proof.Delivery){
 		"NoReceiver": func(d *proof.Delivery) { d.Receiving = "" },
 		"NoTime":     func(d *proof.Delivery) { d.Delivered = "" },
 		"TwoFiles":   func(d *proof.Delivery) { d.Files = append(d.Files, d.Files[0]) },
 		"NoDigest":   func(d *proof.Delivery) { d.Sent.SHA256 = "xyz" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bad := note
-			spoil(&bad)
-			_, _, _, err := parseDelivery(bad)
-			kit.Check(t, err != nil, "believed")
-		})
-	}
+	}, func(t *testing.T, spoil func(*proof.Delivery)) {
+		bad := note
+		spoil(&bad)
+		_, _, _, err := parseDelivery(bad)
+		kit.Check(t, err != nil, "believed")
+	})
 }

@@ -170,10 +170,11 @@ func TestReconcile_I12_OwnersOfFilesThatWereNeverPacked(t *testing.T) {
 // I2, I25: while the file cannot be looked at, its entry stays in doubt, and nobody can drop it again meanwhile. It is identified as soon as
 // that is possible. A drop that is not configured any more keeps nobody from going on.
 func TestReconcile_I2_APDFThatCannotBeRead(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		spoil  func(s *shed, claim string) (mend func())
 		unread int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"TheDropIsAway": {func(s *shed, _ string) func() {
 			there := s.drop.Folder
 			s.drop.Folder = nil
@@ -188,21 +189,19 @@ func TestReconcile_I2_APDFThatCannotBeRead(t *testing.T) {
 			s.drop.Name = "papers"
 			return func() { s.drop.Name = "scans" }
 		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, now := newScans(t), time.Now()
-			e := s.taken("scan.pdf", "%PDF-1.7 x\n%%EOF\n", ledger.ReconcileRequired{})
-			mend := row.spoil(s, s.claim(e))
-			doubt := Doubt{From: now.Add(-time.Hour), Since: now}
-			if r := s.compared(spoken{}, doubt); r.Waits != 1 || r.Unread.Count != row.unread || r.Unpacked != 0 || !s.entry(e.Key).NeedsReconcile {
-				t.Errorf("%d wait, %d cannot be read: %+v", r.Waits, r.Unread.Count, r.Waiting)
-			}
-			mend()
-			if r := s.compared(spoken{}, doubt); r.Waits != 0 || s.entry(e.Key).NeedsReconcile || s.entry(e.Key).ID.IsZero() {
-				t.Errorf("%d wait: %+v", r.Waits, s.entry(e.Key))
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s, now := newScans(t), time.Now()
+		e := s.taken("scan.pdf", "%PDF-1.7 x\n%%EOF\n", ledger.ReconcileRequired{})
+		mend := row.spoil(s, s.claim(e))
+		doubt := Doubt{From: now.Add(-time.Hour), Since: now}
+		if r := s.compared(spoken{}, doubt); r.Waits != 1 || r.Unread.Count != row.unread || r.Unpacked != 0 || !s.entry(e.Key).NeedsReconcile {
+			t.Errorf("%d wait, %d cannot be read: %+v", r.Waits, r.Unread.Count, r.Waiting)
+		}
+		mend()
+		if r := s.compared(spoken{}, doubt); r.Waits != 0 || s.entry(e.Key).NeedsReconcile || s.entry(e.Key).ID.IsZero() {
+			t.Errorf("%d wait: %+v", r.Waits, s.entry(e.Key))
+		}
+	})
 }
 
 // I2: what was rejected for certain may have been dropped again in the time that the ledger lost. What the folders tell of that is the later word.

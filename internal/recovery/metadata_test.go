@@ -19,10 +19,11 @@ var invoice = archive.Document{Type: "Invoice", Number: "N1", Date: "2026-10-31T
 // Each field that the index gives otherwise than it was sent is named; the same said in other letters is no difference.
 func TestReconcile_I4_MetadataInTheIndex(t *testing.T) {
 	now := time.Now().UTC()
-	for name, row := range map[string]struct {
+	type row struct {
 		change func(d *archive.Document)
 		want   string // fields that differ
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Same":                     {func(*archive.Document) {}, ""},
 		"Type":                     {func(d *archive.Document) { d.Type = "CreditNote" }, "documentType"},
 		"Number":                   {func(d *archive.Document) { d.Number = "N2" }, "documentId"},
@@ -57,31 +58,29 @@ func TestReconcile_I4_MetadataInTheIndex(t *testing.T) {
 		"Partner":       {func(d *archive.Document) { d.TradingPartner, d.FlowDirection = "U", "receiving" }, "tradingPartner flowDirection"},
 		"FieldsLeftOut": {func(d *archive.Document) { *d = archive.Document{Number: "N1"} }, ""},
 		"AllLeftOut":    {func(d *archive.Document) { *d = archive.Document{} }, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShed(t)
-			e := s.sent(fill.Item{Document: invoice}, now.Add(-time.Hour), "A", "B")
-			theirs := invoice
-			row.change(&theirs)
-			// The archive holds it under both numbers: each of them is compared.
-			recs := indexed(now, "A", "B")
-			recs[0].Document, recs[1].Document = theirs, theirs
-			v := s.whole(spoken{index: recs}, now).Vaults[0]
-			var fields []string
-			for _, f := range v.Differing.Named[:v.Differing.Count/2] {
-				fields = append(fields, f.Field)
-				if f.Key != e.Key || f.Remote != "A" || f.Number != "N1" || f.Theirs == "" || f.Ours == f.Theirs || len([]rune(f.Theirs)) > 1000 || !strings.HasPrefix(f.Text, f.Field+" is ") {
-					t.Errorf(`%+v, want f.Key = %v, f.Remote = "A", f.Number = "N1", f.Theirs other than "", f.Ours other than %v, len([]rune(f.Theirs)) <= 1000, f.Text that begins with %q`, f, e.Key, f.Theirs, f.Field+" is ")
-				}
+	}, func(t *testing.T, row row) {
+		s := newShed(t)
+		e := s.sent(fill.Item{Document: invoice}, now.Add(-time.Hour), "A", "B")
+		theirs := invoice
+		row.change(&theirs)
+		// The archive holds it under both numbers: each of them is compared.
+		recs := indexed(now, "A", "B")
+		recs[0].Document, recs[1].Document = theirs, theirs
+		v := s.whole(spoken{index: recs}, now).Vaults[0]
+		var fields []string
+		for _, f := range v.Differing.Named[:v.Differing.Count/2] {
+			fields = append(fields, f.Field)
+			if f.Key != e.Key || f.Remote != "A" || f.Number != "N1" || f.Theirs == "" || f.Ours == f.Theirs || len([]rune(f.Theirs)) > 1000 || !strings.HasPrefix(f.Text, f.Field+" is ") {
+				t.Errorf(`%+v, want f.Key = %v, f.Remote = "A", f.Number = "N1", f.Theirs other than "", f.Ours other than %v, len([]rune(f.Theirs)) <= 1000, f.Text that begins with %q`, f, e.Key, f.Theirs, f.Field+" is ")
 			}
-			if got := strings.Join(fields, " "); got != row.want || v.Differing.Count%2 != 0 || v.Compared != 2 || v.NotCompared != 0 {
-				t.Errorf("%q differ, want %q; %d compared, %d not", got, row.want, v.Compared, v.NotCompared)
-			}
-			if n := (Report{Vaults: []VaultReport{v}}).Differences(); n != v.Differing.Count+1 { // it is archived twice, too
-				t.Errorf("%d differences", n)
-			}
-		})
-	}
+		}
+		if got := strings.Join(fields, " "); got != row.want || v.Differing.Count%2 != 0 || v.Compared != 2 || v.NotCompared != 0 {
+			t.Errorf("%q differ, want %q; %d compared, %d not", got, row.want, v.Compared, v.NotCompared)
+		}
+		if n := (Report{Vaults: []VaultReport{v}}).Differences(); n != v.Differing.Count+1 { // it is archived twice, too
+			t.Errorf("%d differences", n)
+		}
+	})
 }
 
 // A field that was not sent and that the index gives is told, and is no difference: the archive may fill it in for every
@@ -112,32 +111,31 @@ func TestReconcile_I4_MetadataThatIsNotHere(t *testing.T) {
 		ledger.Reconciled{}}})
 	other := invoice
 	other.Amount = "1.00"
-	for name, row := range map[string]struct {
+	type row struct {
 		erased                       bool
 		theirs                       archive.Document
 		differ, compared, notCompare int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Here_Same":     {false, invoice, 0, 1, 1},
 		"Here_Other":    {false, other, 1, 1, 1},
 		"Erased_Same":   {true, invoice, 0, 1, 1},
 		"Erased_Other":  {true, other, 0, 0, 2},
 		"Erased_Silent": {true, archive.Document{}, 0, 0, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			recs := indexed(now, "A", "B")
-			recs[0].Document, recs[1].Document = row.theirs, row.theirs
-			var c Committer = s.book
-			if row.erased {
-				c = erased{s.book}
-			}
-			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: c, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
-				Now: func() archive.Instant { return archive.Instant{Wall: now} }})
-			kit.Must(t, err)
-			if v := r.Vaults[0]; v.Differing.Count != row.differ || v.Compared != row.compared || v.NotCompared != row.notCompare {
-				t.Errorf("%d differ, %d compared, %d not", v.Differing.Count, v.Compared, v.NotCompared)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		recs := indexed(now, "A", "B")
+		recs[0].Document, recs[1].Document = row.theirs, row.theirs
+		var c Committer = s.book
+		if row.erased {
+			c = erased{s.book}
+		}
+		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: c, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+			Now: func() archive.Instant { return archive.Instant{Wall: now} }})
+		kit.Must(t, err)
+		if v := r.Vaults[0]; v.Differing.Count != row.differ || v.Compared != row.compared || v.NotCompared != row.notCompare {
+			t.Errorf("%d differ, %d compared, %d not", v.Differing.Count, v.Compared, v.NotCompared)
+		}
+	})
 }
 
 // erased is a ledger whose documents were erased.

@@ -57,7 +57,7 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 	for n := range 60 {
 		many = append(many, archive.RemoteID(fmt.Sprint("R", n)))
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		numbers []archive.RemoteID
 		index   []archive.RemoteID
 		list    map[archive.RemoteID]archive.ServiceStatus
@@ -65,7 +65,8 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 		double  bool
 		named   [2]int // twice, given up
 		times   int    // archived
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"TheCurrentOne":          {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"B"}, nil, ledger.Archived, false, [2]int{0, 0}, 1},
 		"AnEarlierOneToo":        {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A", "B"}, nil, ledger.Archived, true, [2]int{1, 0}, 2},
 		"AnEarlierOneAlone":      {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A"}, nil, ledger.Archived, true, [2]int{0, 1}, 1},
@@ -75,29 +76,27 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 		"NothingOfIt":            {[]archive.RemoteID{"A", "B"}, nil, map[archive.RemoteID]archive.ServiceStatus{"A": archive.Failed, "B": archive.Failed}, ledger.Uploaded, false, [2]int{0, 0}, 0},
 		"TheSameInListAndIndex":  {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A", "B"}, map[archive.RemoteID]archive.ServiceStatus{"A": archive.Successful}, ledger.Archived, true, [2]int{1, 0}, 2},
 		"TheSameNumberTwiceOver": {many, []archive.RemoteID{"R3", "R3", "R59"}, nil, ledger.Archived, true, [2]int{1, 0}, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShed(t)
-			it := s.sent(fill.Item{}, now.Add(-time.Hour), row.numbers...)
-			service := spoken{index: indexed(now, row.index...)}
-			for n, w := range row.list {
-				service.list = append(service.list, archive.Receipt{Remote: n, ID: it.Entry().ID, Status: w, Updated: now, Record: []byte("{}")})
+	}, func(t *testing.T, row row) {
+		s := newShed(t)
+		it := s.sent(fill.Item{}, now.Add(-time.Hour), row.numbers...)
+		service := spoken{index: indexed(now, row.index...)}
+		for n, w := range row.list {
+			service.list = append(service.list, archive.Receipt{Remote: n, ID: it.Entry().ID, Status: w, Updated: now, Record: []byte("{}")})
+		}
+		r := s.whole(service, now)
+		v := r.Vaults[0]
+		got := it.Entry()
+		times := 0
+		for _, one := range got.Registrations {
+			if one.Fate == ledger.Succeeded {
+				times++
 			}
-			r := s.whole(service, now)
-			v := r.Vaults[0]
-			got := it.Entry()
-			times := 0
-			for _, one := range got.Registrations {
-				if one.Fate == ledger.Succeeded {
-					times++
-				}
-			}
-			if got.State != row.state || got.PossibleDouble != row.double || times != row.times || [2]int{v.Double.Count, v.Uncounted.Count} != row.named || v.Strange.Count != 0 {
-				t.Errorf("%s, double %t, %d times, %+v", got.State, got.PossibleDouble, times, v)
-			}
-			kit.Want(t, "differences", r.Differences(), row.named[0]+row.named[1])
-		})
-	}
+		}
+		if got.State != row.state || got.PossibleDouble != row.double || times != row.times || [2]int{v.Double.Count, v.Uncounted.Count} != row.named || v.Strange.Count != 0 {
+			t.Errorf("%s, double %t, %d times, %+v", got.State, got.PossibleDouble, times, v)
+		}
+		kit.Want(t, "differences", r.Differences(), row.named[0]+row.named[1])
+	})
 }
 
 // A document that is archived twice is named by each comparison, until a person has closed it.

@@ -31,14 +31,15 @@ func TestReach_I15_WhatAListProves(t *testing.T) {
 		}
 		return l
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		list  []archive.Receipt
 		whole bool
 		since time.Time
 		known archive.RemoteID
 		ahead time.Duration // our clock, when the newest was registered
 		want  bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Empty_NothingEverRegistered":   {nil, true, since, "", 0, true},
 		"Empty_ThoughSomethingWas":      {nil, true, since, "before", 0, false},
 		"Short_ShowsTheNewestBefore":    {list(10, from.Add(time.Minute), "before"), true, since, "before", 0, true},
@@ -53,15 +54,13 @@ func TestReach_I15_WhatAListProves(t *testing.T) {
 		"Short_RestoredJustNow_ListLag": {list(10, from.Add(-time.Hour), "before"), true, now.Add(-5 * time.Hour), "before", 0, false},
 		"Full_BehindButForOurClock":     {list(500, from.Add(-time.Hour), ""), true, since, "before", 2 * time.Hour, false},
 		"Full_BehindInSpiteOfOurClock":  {list(500, from.Add(-3*time.Hour), ""), true, since, "before", 2 * time.Hour, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newComparison(Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since, Told: from}})
-			facts := &vaultFacts{newest: newest{remote: row.known, ahead: row.ahead}, visible: p.visibleFor(time.Time{})}
-			if p.judgeList(facts, row.list, row.whole); facts.reaches != row.want {
-				t.Errorf("reaches %v, want %v", facts.reaches, row.want)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		p := newComparison(Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since, Told: from}})
+		facts := &vaultFacts{newest: newest{remote: row.known, ahead: row.ahead}, visible: p.visibleFor(time.Time{})}
+		if p.judgeList(facts, row.list, row.whole); facts.reaches != row.want {
+			t.Errorf("reaches %v, want %v", facts.reaches, row.want)
+		}
+	})
 }
 
 // shed is a drop folder with archived folders, and an empty ledger.

@@ -68,14 +68,15 @@ func (s *shed) entry(key archive.Key) ledger.Entry {
 // I1, I25: an entry whose folder went away in the lost time is told where that lies now; a person ends it, and it rests.
 func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 	tooSoon := ledger.Refused{Cause: ledger.Cause{Code: "x"}}
-	for name, row := range map[string]struct {
+	type row struct {
 		packed bool
 		evs    []ledger.Event
 		to     string // empty: removed
 		state  ledger.State
 		source ledger.Source
 		dest   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NotPacked_Removed":        {state: ledger.Quarantined, source: ledger.Gone},
 		"NotPacked_GivenBack":      {to: "_rejected/f", state: ledger.Quarantined, source: ledger.Returned, dest: "_rejected/f"},
 		"NotPacked_Repeated":       {to: "_duplicates/f (2)", state: ledger.Quarantined, source: ledger.Returned, dest: "_duplicates/f (2)"},
@@ -85,36 +86,34 @@ func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 		"Rejected_GivenBack":       {evs: []ledger.Event{tooSoon}, to: "_rejected/f", state: ledger.Rejected, source: ledger.Returned, dest: "_rejected/f"},
 		"Rejected_TakenAway":       {evs: []ledger.Event{tooSoon, ledger.PlaceIntended{Dest: "_rejected/f"}}, state: ledger.Rejected, source: ledger.Gone},
 		"Packed_StillThere":        {packed: true, to: "stays", state: ledger.Packaged, source: ledger.Claimed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, now := newShed(t), time.Now()
-			e := s.claimed("f", "N1", row.evs...)
-			if row.packed {
-				e = s.packed(e)
-			}
-			e = s.told(e.Key, e.Rev, ledger.ReconcileRequired{})
-			switch row.to {
-			case "":
-				kit.Must(t, os.RemoveAll(s.claim(e)))
-			case "stays":
-			default:
-				kit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.path, row.to)), 0o770))
-				kit.Must(t, os.Rename(s.claim(e), filepath.Join(s.path, row.to)))
-			}
-			s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
-			e = s.entry(e.Key)
-			if e.NeedsReconcile || e.State != row.state || e.Source != row.source || e.Dest != row.dest {
-				t.Fatalf("%s/%s at %q, unreconciled %v", e.State, e.Source, e.Dest, e.NeedsReconcile)
-			}
-			if e.State == ledger.Packaged {
-				return
-			}
-			e = s.told(e.Key, e.Rev, ledger.Closed{})
-			if _, _, due := ledger.Due(e); e.State != ledger.Rejected || due || !e.IsAtRest() {
-				t.Errorf("closed: %s/%s, due %v", e.State, e.Source, due)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s, now := newShed(t), time.Now()
+		e := s.claimed("f", "N1", row.evs...)
+		if row.packed {
+			e = s.packed(e)
+		}
+		e = s.told(e.Key, e.Rev, ledger.ReconcileRequired{})
+		switch row.to {
+		case "":
+			kit.Must(t, os.RemoveAll(s.claim(e)))
+		case "stays":
+		default:
+			kit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.path, row.to)), 0o770))
+			kit.Must(t, os.Rename(s.claim(e), filepath.Join(s.path, row.to)))
+		}
+		s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+		e = s.entry(e.Key)
+		if e.NeedsReconcile || e.State != row.state || e.Source != row.source || e.Dest != row.dest {
+			t.Fatalf("%s/%s at %q, unreconciled %v", e.State, e.Source, e.Dest, e.NeedsReconcile)
+		}
+		if e.State == ledger.Packaged {
+			return
+		}
+		e = s.told(e.Key, e.Rev, ledger.Closed{})
+		if _, _, due := ledger.Due(e); e.State != ledger.Rejected || due || !e.IsAtRest() {
+			t.Errorf("closed: %s/%s, due %v", e.State, e.Source, due)
+		}
+	})
 }
 
 // I2: where the archive may have the package, its word decides and nobody else does.

@@ -156,31 +156,29 @@ func TestRebuild_I2_BothGenerationsOfADocument(t *testing.T) {
 // I2: what was being sent when the ledger was lost is in quarantine, and nothing sends it by itself. It has its number again, unless vaultd would
 // refuse it today. What a person closed in doubt comes back with its identity, so that it is not sent again when it is dropped again.
 func TestRebuild_I2_NetworkFoldersInDoubt(t *testing.T) {
-	for name, isRefused := range map[string]bool{"AsBefore": false, "RefusedToday": true} {
-		t.Run(name, func(t *testing.T) {
-			s := newOutbox(t)
-			if !isRefused {
-				s.drop.Rules.Complete, s.drop.Network.Check, s.drop.Network.CheckFileName = "", s.drop.networkRules().Check, s.drop.networkRules().CheckFileName
-			}
-			key := archive.NewKey(time.Now())
-			underWay := s.sealedAs(s.folder(".vaultd/claimed/"+key.String(), "under way", false)).ID
-			closed := s.folder("_rejected", "closed", false)
-			id := s.sealedAs(closed).ID
-			kit.Must(t, os.WriteFile(filepath.Join(closed, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
-			kit.Must(t, os.WriteFile(filepath.Join(s.folder("_rejected", "not delivered", false), reasonName), []byte("NOT DELIVERED. Why.\r\n"), 0o660))
-			_, entries := s.rebuilt()
-			e := entries["under way"]
-			if e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID.IsZero() != isRefused {
-				t.Errorf("%+v, want e.Key = %v, e.State = ledger.Quarantined, e.Cause.Code = ledger.CauseDeliveryUnknown, not e.NeedsReconcile, e.ID.IsZero() = %v", e, key, isRefused)
-			}
-			_, _, due := ledger.Due(e)
-			kit.Check(t, !due, "something is done with it by itself")
-			by, _, err := s.book.FindByRemote(archive.NewBumID(underWay.String()))
-			kit.Check(t, err == nil && (by == key || isRefused), "what the network tells of it goes to %s, %v", by, err)
-			e = entries["closed"]
-			kit.Check(t, e.State == ledger.Rejected && e.InDoubt && e.ID == id, "%+v, want e.State = ledger.Rejected, e.InDoubt, e.ID = %v", e, id)
-			e = entries["not delivered"]
-			kit.Check(t, e.State == ledger.Rejected && !e.InDoubt && e.ID.IsZero(), "%+v, want e.State = ledger.Rejected, not e.InDoubt, e.ID.IsZero()", e)
-		})
-	}
+	kit.Rows(t, map[string]bool{"AsBefore": false, "RefusedToday": true}, func(t *testing.T, isRefused bool) {
+		s := newOutbox(t)
+		if !isRefused {
+			s.drop.Rules.Complete, s.drop.Network.Check, s.drop.Network.CheckFileName = "", s.drop.networkRules().Check, s.drop.networkRules().CheckFileName
+		}
+		key := archive.NewKey(time.Now())
+		underWay := s.sealedAs(s.folder(".vaultd/claimed/"+key.String(), "under way", false)).ID
+		closed := s.folder("_rejected", "closed", false)
+		id := s.sealedAs(closed).ID
+		kit.Must(t, os.WriteFile(filepath.Join(closed, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
+		kit.Must(t, os.WriteFile(filepath.Join(s.folder("_rejected", "not delivered", false), reasonName), []byte("NOT DELIVERED. Why.\r\n"), 0o660))
+		_, entries := s.rebuilt()
+		e := entries["under way"]
+		if e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID.IsZero() != isRefused {
+			t.Errorf("%+v, want e.Key = %v, e.State = ledger.Quarantined, e.Cause.Code = ledger.CauseDeliveryUnknown, not e.NeedsReconcile, e.ID.IsZero() = %v", e, key, isRefused)
+		}
+		_, _, due := ledger.Due(e)
+		kit.Check(t, !due, "something is done with it by itself")
+		by, _, err := s.book.FindByRemote(archive.NewBumID(underWay.String()))
+		kit.Check(t, err == nil && (by == key || isRefused), "what the network tells of it goes to %s, %v", by, err)
+		e = entries["closed"]
+		kit.Check(t, e.State == ledger.Rejected && e.InDoubt && e.ID == id, "%+v, want e.State = ledger.Rejected, e.InDoubt, e.ID = %v", e, id)
+		e = entries["not delivered"]
+		kit.Check(t, e.State == ledger.Rejected && !e.InDoubt && e.ID.IsZero(), "%+v, want e.State = ledger.Rejected, not e.InDoubt, e.ID.IsZero()", e)
+	})
 }

@@ -57,12 +57,13 @@ func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T)
 		}
 	}
 	cut := func(_ *shed, text []byte) []byte { return cutSignature(text) }
-	for name, row := range map[string]struct {
+	type row struct {
 		record string // the archive's answer in it; empty: as the archive gives it
 		forge  func(*shed, []byte) []byte
 		state  ledger.State // None: an entry is missing
 		says   string       // the entry's cause, or why it is refused
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AsWritten":         {forge: func(_ *shed, text []byte) []byte { return text }, state: ledger.Archived},
 		"NoSignature":       {forge: cut, state: ledger.Packaged, says: "BY RECEIPT ALONE. That it is archived says the receipt in its folder alone, which has no signature"},
 		"AnotherLedgersKey": {forge: func(_ *shed, text []byte) []byte { return proof.Sign(cutSignature(text), stranger) }, state: ledger.Packaged, says: "a key that is not one of this ledger"},
@@ -90,36 +91,34 @@ func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T)
 		"RecordSaysTwoThings":  {record: `{"bumId":"bum-Huber-7","bumId":"bum-x","status":"ArchivingSuccessful"}`, forge: cut, says: "gives a field twice"},
 		"RecordFits":           {record: `{"bumId":"bum-Huber-7","documentId":"Huber 7","lastUpdated":"2026-11-19T11:00:00+01:00","status":"ArchivingSuccessful"}`, forge: func(_ *shed, text []byte) []byte { return text }, state: ledger.Archived},
 		"RecordOfTheIndex":     {record: `{"archiveId":"a","bumid":"bum-Huber-7","documentId":"Huber 7","archiveDate":"2026-11-19T10:00:00Z"}`, forge: func(_ *shed, text []byte) []byte { return text }, state: ledger.Archived},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShed(t)
-			s.archived("other", nil)
-			s.archived("Huber 7", func(_ string, r *proof.Receipt) {
-				if row.record != "" {
-					r.Record = row.record
-				}
-			})
-			s.rewriteReceipt("Huber 7", func(text []byte) []byte { return row.forge(s, text) })
-			found, entries := s.rebuild()
-			e, ok := entries["Huber 7"]
-			if e.State != row.state || ok != (row.state != ledger.None) {
-				t.Errorf("the entry is %s (there: %v), want %s", e.State, ok, row.state)
-			}
-			said := e.Cause.Text
-			if !ok {
-				said = fmt.Sprint(found.Unbelieved)
-			}
-			kit.Holds(t, "what is said of it", said, row.says)
-			kit.Want(t, "by receipt alone", found.Alone.Count, map[bool]int{true: 1}[row.state == ledger.Packaged])
-			kit.Want(t, "rests on its receipt", e.RestsOnReceipt(), row.state == ledger.Packaged)
-			if len(e.SuccessRecord) > 0 != (row.state == ledger.Archived) || e.ArchivedRemote == "" != (row.state != ledger.Archived) {
-				t.Errorf("bumId %q and record %q of a document that is %s", e.ArchivedRemote, e.SuccessRecord, row.state)
-			}
-			if _, err := ledger.Transition(e, ledger.Reconciled{}, archive.Instant{Wall: time.Now()}); ok && (err == nil) != (row.state == ledger.Archived) {
-				t.Errorf("cleared without the archive: %v", err)
+	}, func(t *testing.T, row row) {
+		s := newShed(t)
+		s.archived("other", nil)
+		s.archived("Huber 7", func(_ string, r *proof.Receipt) {
+			if row.record != "" {
+				r.Record = row.record
 			}
 		})
-	}
+		s.rewriteReceipt("Huber 7", func(text []byte) []byte { return row.forge(s, text) })
+		found, entries := s.rebuild()
+		e, ok := entries["Huber 7"]
+		if e.State != row.state || ok != (row.state != ledger.None) {
+			t.Errorf("the entry is %s (there: %v), want %s", e.State, ok, row.state)
+		}
+		said := e.Cause.Text
+		if !ok {
+			said = fmt.Sprint(found.Unbelieved)
+		}
+		kit.Holds(t, "what is said of it", said, row.says)
+		kit.Want(t, "by receipt alone", found.Alone.Count, map[bool]int{true: 1}[row.state == ledger.Packaged])
+		kit.Want(t, "rests on its receipt", e.RestsOnReceipt(), row.state == ledger.Packaged)
+		if len(e.SuccessRecord) > 0 != (row.state == ledger.Archived) || e.ArchivedRemote == "" != (row.state != ledger.Archived) {
+			t.Errorf("bumId %q and record %q of a document that is %s", e.ArchivedRemote, e.SuccessRecord, row.state)
+		}
+		if _, err := ledger.Transition(e, ledger.Reconciled{}, archive.Instant{Wall: time.Now()}); ok && (err == nil) != (row.state == ledger.Archived) {
+			t.Errorf("cleared without the archive: %v", err)
+		}
+	})
 }
 
 // I12: the users that a receipt names count where this ledger signed it. Others
@@ -156,50 +155,49 @@ func TestRebuild_I12_OwnersOfFilesCountWhereTheReceiptIsSigned(t *testing.T) {
 // retention that is over leave it as it is. Then it needs attention.
 func TestReconcile_I12_AReceiptAloneWaitsForTheArchivesWord(t *testing.T) {
 	now := time.Now()
-	for name, row := range map[string]struct {
+	type row struct {
 		id    func(own archive.ID) archive.ID // that the archive gives for the bumId in the receipt; nil: unknown
 		state ledger.State
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Confirmed":   {func(own archive.ID) archive.ID { return own }, ledger.Archived},
 		"OfAnother":   {func(archive.ID) archive.ID { return archive.ID{9} }, ledger.Quarantined},
 		"WithoutAnID": {func(archive.ID) archive.ID { return archive.ID{} }, ledger.Quarantined},
 		"Unknown":     {nil, ledger.Quarantined},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShed(t)
-			s.drop.Retention = 10
-			s.archived("Huber 7", func(_ string, r *proof.Receipt) { r.Archived = "2014-03-19T10:00:00Z" })
-			s.rewriteReceipt("Huber 7", cutSignature)
-			_, entries := s.rebuild()
-			e := entries["Huber 7"]
-			service := spoken{}
-			if row.id != nil {
-				rc := archive.Receipt{Remote: "bum-Huber-7", ID: row.id(e.ID), Status: archive.Successful, Updated: now, Record: []byte(`{"status":"ArchivingSuccessful"}`)}
-				rec := archive.IndexRecord{Remote: rc.Remote, ArchivedAt: now, Raw: []byte("{}")}
-				rec.Document.Number = "Huber 7"
-				service = spoken{index: []archive.IndexRecord{rec}, single: map[archive.RemoteID]archive.Receipt{rc.Remote: rc}}
-			}
-			for range 2 {
-				r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
-					Now: func() archive.Instant { return archive.Instant{Wall: now.Add(25 * time.Hour)} }, Doubt: &Doubt{Since: now, Told: now}})
-				kit.Must(t, err)
-				kit.Want(t, "ended by its retention", r.Vaults[0].Ended, 0)
-			}
-			e, _, err := s.book.Entry(e.Key)
+	}, func(t *testing.T, row row) {
+		s := newShed(t)
+		s.drop.Retention = 10
+		s.archived("Huber 7", func(_ string, r *proof.Receipt) { r.Archived = "2014-03-19T10:00:00Z" })
+		s.rewriteReceipt("Huber 7", cutSignature)
+		_, entries := s.rebuild()
+		e := entries["Huber 7"]
+		service := spoken{}
+		if row.id != nil {
+			rc := archive.Receipt{Remote: "bum-Huber-7", ID: row.id(e.ID), Status: archive.Successful, Updated: now, Record: []byte(`{"status":"ArchivingSuccessful"}`)}
+			rec := archive.IndexRecord{Remote: rc.Remote, ArchivedAt: now, Raw: []byte("{}")}
+			rec.Document.Number = "Huber 7"
+			service = spoken{index: []archive.IndexRecord{rec}, single: map[archive.RemoteID]archive.Receipt{rc.Remote: rc}}
+		}
+		for range 2 {
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+				Now: func() archive.Instant { return archive.Instant{Wall: now.Add(25 * time.Hour)} }, Doubt: &Doubt{Since: now, Told: now}})
 			kit.Must(t, err)
-			kit.Want(t, "state", e.State, row.state)
-			kit.Want(t, "rests on its receipt", e.RestsOnReceipt(), row.state != ledger.Archived)
-			kit.Want(t, "needs a person", e.Attention() == ledger.ByReceiptAlone, row.state != ledger.Archived)
-			kit.Want(t, "place", e.Source.String()+" "+e.Dest, "kept _archived/2026-11/Huber 7")
-			if step, _, due := ledger.Due(e); due && row.state != ledger.Archived {
-				t.Errorf("%s is due, want nothing", step)
-			}
-			problems, err := s.book.Verify(t.Context())
-			if err != nil || len(problems) > 0 {
-				t.Errorf("the ledger: %v %v", problems, err)
-			}
-		})
-	}
+			kit.Want(t, "ended by its retention", r.Vaults[0].Ended, 0)
+		}
+		e, _, err := s.book.Entry(e.Key)
+		kit.Must(t, err)
+		kit.Want(t, "state", e.State, row.state)
+		kit.Want(t, "rests on its receipt", e.RestsOnReceipt(), row.state != ledger.Archived)
+		kit.Want(t, "needs a person", e.Attention() == ledger.ByReceiptAlone, row.state != ledger.Archived)
+		kit.Want(t, "place", e.Source.String()+" "+e.Dest, "kept _archived/2026-11/Huber 7")
+		if step, _, due := ledger.Due(e); due && row.state != ledger.Archived {
+			t.Errorf("%s is due, want nothing", step)
+		}
+		problems, err := s.book.Verify(t.Context())
+		if err != nil || len(problems) > 0 {
+			t.Errorf("the ledger: %v %v", problems, err)
+		}
+	})
 }
 
 // I12: a copy of a receipt leaves everything to the folder that it was written
@@ -233,29 +231,28 @@ func TestRebuild_I12_ACopyOfAReceiptTakesNothing(t *testing.T) {
 // ledger signed it. Else an operator decides, and retries of the same document
 // are off.
 func TestRebuild_I12_OnlyASignedNoteSaysThatADocumentIsDelivered(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		forge func([]byte) []byte
 		state ledger.State
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AsWritten":       {func(text []byte) []byte { return text }, ledger.Delivered},
 		"NoSignature":     {cutSignature, ledger.Quarantined},
 		"OneFieldChanged": {func(text []byte) []byte { return bytes.Replace(text, []byte("EmailDelivery"), []byte("Electronic"), 1) }, ledger.Quarantined},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newOutbox(t)
-			s.delivered("good", false, 0, nil)
-			file := filepath.Join(s.path, "_delivered", "2026-11", "good", deliveryName)
-			text, err := os.ReadFile(file)
-			kit.Must(t, err)
-			kit.Must(t, os.WriteFile(file, row.forge(text), 0o660))
-			_, entries := s.rebuilt()
-			e := entries["good"]
-			if e.State != row.state || e.Source != ledger.Kept || e.NeedsReconcile {
-				t.Errorf("the entry is %s, %s, in doubt %v, want %s, kept, false", e.State, e.Source, e.NeedsReconcile, row.state)
-			}
-			if row.state == ledger.Quarantined && (!strings.Contains(e.Cause.Text, "says the note in its folder alone") || e.Attention() != ledger.InQuarantine) {
-				t.Errorf("cause %+v", e.Cause)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newOutbox(t)
+		s.delivered("good", false, 0, nil)
+		file := filepath.Join(s.path, "_delivered", "2026-11", "good", deliveryName)
+		text, err := os.ReadFile(file)
+		kit.Must(t, err)
+		kit.Must(t, os.WriteFile(file, row.forge(text), 0o660))
+		_, entries := s.rebuilt()
+		e := entries["good"]
+		if e.State != row.state || e.Source != ledger.Kept || e.NeedsReconcile {
+			t.Errorf("the entry is %s, %s, in doubt %v, want %s, kept, false", e.State, e.Source, e.NeedsReconcile, row.state)
+		}
+		if row.state == ledger.Quarantined && (!strings.Contains(e.Cause.Text, "says the note in its folder alone") || e.Attention() != ledger.InQuarantine) {
+			t.Errorf("cause %+v", e.Cause)
+		}
+	})
 }

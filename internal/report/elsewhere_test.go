@@ -19,12 +19,13 @@ func TestExamine_I12_I32_UnsettledInEachPossiblePeriod(t *testing.T) {
 		return func(i *fill.Item) { i.Refuse(at, ledger.Cause{}) }
 	}
 	const all, claimed = "2025-10 2025-12 2026-01 2026-09 2026-10 2026-11", "2026-11"
-	for name, row := range map[string]struct {
+	type row struct {
 		read archive.AsRead
 		date string // of the checked metadata
 		live func(*fill.Item)
 		want string // the periods among all that must not be complete
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"DateAsRead":        {read: archive.AsRead{Date: "2026-10-15"}, live: refused(noon), want: "2026-10 2026-11"},
 		"GermanDate":        {read: archive.AsRead{Date: " 15.10.2026 "}, live: refused(noon), want: "2026-10 2026-11"},
 		"TwoReadings":       {read: archive.AsRead{Date: "09/10/2026"}, live: refused(noon), want: "2026-09 2026-10 2026-11"},
@@ -38,32 +39,30 @@ func TestExamine_I12_I32_UnsettledInEachPossiblePeriod(t *testing.T) {
 		"SealedAndOpen":     {date: "2026-10-31T00:00:00Z", live: func(i *fill.Item) { i.Send(noon) }, want: "2026-10 2026-11"},
 		"Archived":          {date: "2026-10-31T00:00:00Z", live: func(i *fill.Item) { i.Archive(noon, time.Hour) }},
 		"RejectedAndClosed": {live: func(i *fill.Item) { i.Refuse(noon, ledger.Cause{}); i.Apply(noon, ledger.Closed{}) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t, "production")
-			row.live(s.Add(fill.Item{Name: "14 zu alt", AsRead: row.read, Document: archive.Document{Type: "Invoice", Number: "RE 14", Date: row.date, Amount: "1", Currency: "EUR"}}))
-			var incomplete []string
-			seen := uint64(0)
-			for _, period := range strings.Fields(all) {
-				first := kit.Value(time.Parse("2006-01", period))(t)
-				c := s.config()
-				c.Select = Selection{Year: first.Year(), Month: first.Month()}
-				got := examine(t, c).Summary
-				seen += got.Selected.Seen
-				named := got.Selected.Seen == 1
-				for _, n := range got.Needs {
-					named = named || n.What == "elsewhere" && n.Count == 1 && strings.HasPrefix(n.Names[0], "14 zu alt (acme-in), ")
-				}
-				if got.IsIncomplete() {
-					incomplete = append(incomplete, period)
-				}
-				kit.Check(t, !got.IsIncomplete() || named,
-					"%s: needs %+v, want 14 zu alt among them", period, got.Needs)
+	}, func(t *testing.T, row row) {
+		s := newShelf(t, "production")
+		row.live(s.Add(fill.Item{Name: "14 zu alt", AsRead: row.read, Document: archive.Document{Type: "Invoice", Number: "RE 14", Date: row.date, Amount: "1", Currency: "EUR"}}))
+		var incomplete []string
+		seen := uint64(0)
+		for _, period := range strings.Fields(all) {
+			first := kit.Value(time.Parse("2006-01", period))(t)
+			c := s.config()
+			c.Select = Selection{Year: first.Year(), Month: first.Month()}
+			got := examine(t, c).Summary
+			seen += got.Selected.Seen
+			named := got.Selected.Seen == 1
+			for _, n := range got.Needs {
+				named = named || n.What == "elsewhere" && n.Count == 1 && strings.HasPrefix(n.Names[0], "14 zu alt (acme-in), ")
 			}
-			kit.Want(t, "incomplete periods", strings.Join(incomplete, " "), row.want)
-			kit.Check(t, seen <= 1, "%d periods count the folder, want one", seen)
-		})
-	}
+			if got.IsIncomplete() {
+				incomplete = append(incomplete, period)
+			}
+			kit.Check(t, !got.IsIncomplete() || named,
+				"%s: needs %+v, want 14 zu alt among them", period, got.Needs)
+		}
+		kit.Want(t, "incomplete periods", strings.Join(incomplete, " "), row.want)
+		kit.Check(t, seen <= 1, "%d periods count the folder, want one", seen)
+	})
 }
 
 // I32: a choice of a drop or vault names what it chose and nothing else; what an

@@ -31,12 +31,13 @@ func (s *shelf) archivedAs(folder, number, sender, date, amount string) {
 // Only a list makes a report COMPLETE, and only when everything on it is archived as listed, and nothing that was dropped is missing.
 func TestResult_I32_CompleteNeedsAList(t *testing.T) {
 	const one, two = "RE 1;Huber;2026-10-01;10,00;EUR\n", "RE 2;Otto;2026-10-02;20,00;EUR\n"
-	for name, row := range map[string]struct {
+	type row struct {
 		list string
 		more func(s *shelf)
 		code string
 		text string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"All":             {one + two, nil, "complete", "Compared with the list erp.csv (2 documents): 2 archived, 0 not; 0 documents are archived and not listed."},
 		"NoList":          {"", nil, "complete-as-dropped", asDropped},
 		"OneMissing":      {one + two + "RE 3;Kern;2026-10-03;5,00;EUR\n", nil, "not-complete", "1 listed document is not archived."},
@@ -52,29 +53,27 @@ func TestResult_I32_CompleteNeedsAList(t *testing.T) {
 		"DatedRowLeftOut": {one + two + ";Kern;2026-10-03;30,00;EUR\n", nil, "not-complete", "1 row of the list has a date and no number"},
 		"Repeated":        {one + two + one, nil, "complete", "1 row of it repeats another one and counts once."},
 		"NothingArchived": {"X;;;;\n", nil, "not-complete", "1 listed document is not archived."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t, "production")
-			s.archivedAs("Huber 1", "RE 1", "Huber", "2026-10-01", "10.00")
-			s.archivedAs("Otto 2", "RE 2", "Otto", "2026-10-02", "20.00")
-			if row.more != nil {
-				row.more(s)
-			}
-			c := s.config()
-			if row.list != "" {
-				c.Expected = listOf(t, row.list)
-			}
-			a := examine(t, c)
-			if r := a.Summary.Result; r.Code != row.code || !strings.Contains(r.Text, row.text) || (r.Title == "COMPLETE") != (row.code == "complete") {
-				t.Errorf(`%+v, want r.Code = %v, r.Text with %q, (r.Title == "COMPLETE") = %v`, r, row.code, row.text, (row.code == "complete"))
-			}
-			by := "It was compared by amount, currency, date, number, sender."
-			kit.Check(t, strings.Contains(a.Summary.Result.Text, by) == (row.list != ""), "the result does not say what was compared: %s", a.Summary.Result.Text)
-			page, _ := written(t, a, "html")
-			kit.Check(t, strings.Contains(page, "Against the list") == (row.list != ""),
-				"the page does not say what it was compared with")
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t, "production")
+		s.archivedAs("Huber 1", "RE 1", "Huber", "2026-10-01", "10.00")
+		s.archivedAs("Otto 2", "RE 2", "Otto", "2026-10-02", "20.00")
+		if row.more != nil {
+			row.more(s)
+		}
+		c := s.config()
+		if row.list != "" {
+			c.Expected = listOf(t, row.list)
+		}
+		a := examine(t, c)
+		if r := a.Summary.Result; r.Code != row.code || !strings.Contains(r.Text, row.text) || (r.Title == "COMPLETE") != (row.code == "complete") {
+			t.Errorf(`%+v, want r.Code = %v, r.Text with %q, (r.Title == "COMPLETE") = %v`, r, row.code, row.text, (row.code == "complete"))
+		}
+		by := "It was compared by amount, currency, date, number, sender."
+		kit.Check(t, strings.Contains(a.Summary.Result.Text, by) == (row.list != ""), "the result does not say what was compared: %s", a.Summary.Result.Text)
+		page, _ := written(t, a, "html")
+		kit.Check(t, strings.Contains(page, "Against the list") == (row.list != ""),
+			"the page does not say what it was compared with")
+	})
 	c := newShelf(t, "production").config()
 	c.Expected = listOf(t, one)
 	r := examine(t, c).Summary.Result

@@ -54,28 +54,26 @@ func (c crowd) DocumentTexts(k archive.Key) (ledger.Document, bool, error) {
 
 // The page stays under three megabytes whatever the ledger holds, and says what it leaves out.
 func TestHTML_I21_PageHasABoundedSize(t *testing.T) {
-	for name, c := range map[string]crowd{
+	kit.Rows(t, map[string]crowd{
 		"HostileArchived":    {flood{5000}, ledger.None},
 		"HostileRejected":    {flood{5000}, ledger.Rejected},
 		"HostileQuarantined": {flood{1900}, ledger.Quarantined},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conf := c.config(t)
-			conf.Ledger = c
-			conf.Drops = manyNotTaken(40)
-			a := examine(t, conf)
-			for i := range 20_000 {
-				a.Summary.Unclear = append(a.Summary.Unclear, fill.Key(noon, i).String())
-				a.Summary.Bills = append(a.Summary.Bills, billLine{Vault: fmt.Sprint("vault ", i)})
-			}
-			page, end := written(t, a, "html")
-			kit.Check(t, len(page) <= pageLimit && end.Rows == uint64(c.count),
-				"%d bytes, %d rows", len(page), end.Rows)
-			kit.Holds(t, "the page", page, "The newest ", "vaultd audit --format csv -o FILE", " more in the JSON form", "</html>")
-			kit.Check(t, c.state == ledger.None || strings.Contains(page, "in the column <code>needs</code>"),
-				"the page does not say where the other exceptions are")
-		})
-	}
+	}, func(t *testing.T, c crowd) {
+		conf := c.config(t)
+		conf.Ledger = c
+		conf.Drops = manyNotTaken(40)
+		a := examine(t, conf)
+		for i := range 20_000 {
+			a.Summary.Unclear = append(a.Summary.Unclear, fill.Key(noon, i).String())
+			a.Summary.Bills = append(a.Summary.Bills, billLine{Vault: fmt.Sprint("vault ", i)})
+		}
+		page, end := written(t, a, "html")
+		kit.Check(t, len(page) <= pageLimit && end.Rows == uint64(c.count),
+			"%d bytes, %d rows", len(page), end.Rows)
+		kit.Holds(t, "the page", page, "The newest ", "vaultd audit --format csv -o FILE", " more in the JSON form", "</html>")
+		kit.Check(t, c.state == ledger.None || strings.Contains(page, "in the column <code>needs</code>"),
+			"the page does not say where the other exceptions are")
+	})
 }
 
 func manyNotTaken(drops int) (all []present.DropScan) {

@@ -84,12 +84,13 @@ func TestSummary_I32_CountsWhatHasEnded(t *testing.T) {
 
 func TestResult_InPlainWords(t *testing.T) {
 	human := ledger.Operator{UID: 1000}
-	for name, row := range map[string]struct {
+	type row struct {
 		fill func(s *shelf)
 		sel  Selection
 		code string
 		text string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Nothing": {func(*shelf) {}, Selection{}, "nothing", "No folder"},
 		"AllArchived": {func(s *shelf) { s.Item("A").Archive(noon, time.Hour) }, Selection{}, "complete-as-dropped",
 			"Nothing that was dropped is missing. Of 1 folder, 1 is archived. " + asDropped},
@@ -106,18 +107,16 @@ func TestResult_InPlainWords(t *testing.T) {
 		}, Selection{}, "not-complete", "1 is in question"},
 		"StatesAreAPart": {func(s *shelf) { s.Item("A").Archive(noon, time.Hour) },
 			Selection{States: map[ledger.State]bool{ledger.Archived: true}}, "part", "says nothing about the others"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t, "production")
-			row.fill(s)
-			c := s.config()
-			c.Select = row.sel
-			r := examine(t, c).Summary.Result
-			if r.Code != row.code || !strings.Contains(r.Text, row.text) || strings.HasPrefix(r.Title, "COMPLETE") && r.Title != "COMPLETE AS DROPPED" {
-				t.Errorf("%+v", r)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t, "production")
+		row.fill(s)
+		c := s.config()
+		c.Select = row.sel
+		r := examine(t, c).Summary.Result
+		if r.Code != row.code || !strings.Contains(r.Text, row.text) || strings.HasPrefix(r.Title, "COMPLETE") && r.Title != "COMPLETE AS DROPPED" {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 func TestSelection_CountsAndRowsAlike(t *testing.T) {
@@ -256,27 +255,26 @@ func TestReport_ErrorsAreNotReports(t *testing.T) {
 }
 
 func TestSpans_MedianAndLongest(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		spans           []time.Duration
 		median, longest time.Duration
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"None":         {nil, 0, 0},
 		"One":          {[]time.Duration{41 * time.Minute}, 41 * time.Minute, 41 * time.Minute},
 		"LowerOfTwo":   {[]time.Duration{time.Hour, time.Minute}, time.Minute, time.Hour},
 		"ClockBehind":  {[]time.Duration{-time.Minute, time.Second, time.Second}, time.Second, time.Second},
 		"ThreeDigits":  {[]time.Duration{12345 * time.Second}, 12300 * time.Second, 12345 * time.Second},
 		"OddAndSpread": {[]time.Duration{time.Second, 5 * time.Second, 1000 * time.Hour}, 5 * time.Second, 1000 * time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := durations{counts: map[time.Duration]uint64{}}
-			for _, d := range row.spans {
-				s.add(d)
-			}
-			if s.median() != row.median || s.longest != row.longest {
-				t.Errorf("median %s, longest %s", s.median(), s.longest)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := durations{counts: map[time.Duration]uint64{}}
+		for _, d := range row.spans {
+			s.add(d)
+		}
+		if s.median() != row.median || s.longest != row.longest {
+			t.Errorf("median %s, longest %s", s.median(), s.longest)
+		}
+	})
 }
 
 // Documents of unknown size are counted apart and said, each success counts, and the forecast of this year stands in both

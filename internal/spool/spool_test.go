@@ -276,23 +276,22 @@ func TestSpool_I21_I23_ReservesWhatIsNeeded(t *testing.T) {
 }
 
 func TestReserveFor(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		running uint64
 		minFree int64
 		want    int64
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NothingOnItsWay":   {0, 2_000_000_000, basicReserve},
 		"ThousandOnTheir":   {1000, 2_000_000_000, basicReserve + 1000*documentReserve},
 		"NeverMoreThanHalf": {10_000_000, 2_000_000_000, 1_000_000_000},
 		"SmallDisk":         {10, 4 << 20, leastReserve + 10*documentReserve},
 		"NoLimit":           {10, 1, leastReserve},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := ledger.Balance{}
-			b.States[ledger.Sending], b.States[ledger.Discovered] = row.running, 1_000_000
-			kit.Want(t, "the reserve", reserveFor(b, row.minFree), row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		b := ledger.Balance{}
+		b.States[ledger.Sending], b.States[ledger.Discovered] = row.running, 1_000_000
+		kit.Want(t, "the reserve", reserveFor(b, row.minFree), row.want)
+	})
 }
 
 // The lack of room is one kind of fault, wherever it is found.

@@ -295,10 +295,11 @@ type fullDisk struct{ err error }
 func (f fullDisk) Write([]byte) (int, error) { return 0, f.err }
 
 func TestDownload_Faults(t *testing.T) {
-	rows := map[string]struct {
+	type row struct {
 		h    http.HandlerFunc
 		code string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NotYet":     {calls.Says(404, ""), "http-404"},
 		"HTML":       {calls.Says(200, "<html>login</html>"), "unreadable"},
 		"Empty":      {calls.Says(200, ""), "unreadable"},
@@ -314,15 +315,12 @@ func TestDownload_Faults(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, "PK\x03\x04 and no more")
 		}, "unreadable"},
-	}
-	for name, r := range rows {
-		t.Run(name, func(t *testing.T) {
-			c, _ := client(t, r.h)
-			_, _, err := c.Download(context.Background(), "V", "r", io.Discard)
-			e := calls.Failed(t, err)
-			kit.Check(t, e.Code == r.code, "%s: %v, want e.Code = %v", e.Code, e, r.code)
-		})
-	}
+	}, func(t *testing.T, r row) {
+		c, _ := client(t, r.h)
+		_, _, err := c.Download(context.Background(), "V", "r", io.Discard)
+		e := calls.Failed(t, err)
+		kit.Check(t, e.Code == r.code, "%s: %v, want e.Code = %v", e.Code, e, r.code)
+	})
 	full := errors.New("no space left")
 	c, _ := client(t, calls.Says(200, "PK\x03\x04 content"))
 	_, _, err := c.Download(context.Background(), "V", "r", fullDisk{full})
@@ -350,11 +348,12 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 	ctx := context.Background()
 	record := `{"bumId":"r1","status":"ArchivingInProgress"}`
 	list := "[" + strings.Repeat(`{"bumId":"r1","status":"ArchivingInProgress","message":"`+strings.Repeat("x", 20_000)+`"},`, listed-1) + record + "]"
-	for name, row := range map[string]struct {
+	type row struct {
 		body string
 		ask  func(c *Client) error
 		fits bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Record":     {strings.Repeat(" ", recordAnswer-len(record)) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, true},
 		"HugeRecord": {strings.Repeat(" ", recordAnswer) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, false},
 		"List":       {list, func(c *Client) error { _, err := c.ReadStatusList(ctx, "V"); return err }, true},
@@ -370,14 +369,12 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 			_, err := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}})
 			return err
 		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, _ := client(t, calls.Says(200, row.body))
-			if err := row.ask(c); row.fits != (err == nil) || !row.fits && !errors.Is(err, apicall.ErrTooLarge) {
-				t.Error(err)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		c, _ := client(t, calls.Says(200, row.body))
+		if err := row.ask(c); row.fits != (err == nil) || !row.fits && !errors.Is(err, apicall.ErrTooLarge) {
+			t.Error(err)
+		}
+	})
 }
 
 // Every answer gives its memory back: a thousand calls are more than there is room for at once.

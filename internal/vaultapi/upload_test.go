@@ -57,29 +57,28 @@ func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 
 // The type of a package is the configured one, and octet-stream where none is; the type that a ticket names comes first.
 func TestUpload_I4_ContentType(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		configured string
 		ticket     []archive.Header
 		want       string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Default":     {"", nil, "application/octet-stream"},
 		"Configured":  {"application/zip", nil, "application/zip"},
 		"TicketFirst": {"application/zip", []archive.Header{{Name: "Content-Type", Value: "application/x-package"}}, "application/x-package"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
-				got = r.Header.Values("Content-Type")
-				io.Copy(io.Discard, r.Body)
-			})
-			c = New(Config{API: c.api, Store: c.store, Now: c.now, ContentType: row.configured})
-			ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: row.ticket}
-			if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK"))); err != nil {
-				t.Fatal(err)
-			}
-			kit.Check(t, slices.Equal(got, []string{row.want}), "sent as %q, want %q", got, row.want)
+	}, func(t *testing.T, row row) {
+		var got []string
+		c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
+			got = r.Header.Values("Content-Type")
+			io.Copy(io.Discard, r.Body)
 		})
-	}
+		c = New(Config{API: c.api, Store: c.store, Now: c.now, ContentType: row.configured})
+		ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: row.ticket}
+		if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK"))); err != nil {
+			t.Fatal(err)
+		}
+		kit.Check(t, slices.Equal(got, []string{row.want}), "sent as %q, want %q", got, row.want)
+	})
 }
 
 // I4: a package that changed after it was sealed does not arrive whole; what the store made of the rest is not known.
@@ -181,12 +180,13 @@ func TestUpload_I25_ContentMD5Refused(t *testing.T) {
 	const unsigned = "<Error><Code>AccessDenied</Code><Message>There were headers present in the request which were not signed</Message><HeadersNotSigned>%</HeadersNotSigned></Error>"
 	list := func(names string) string { return strings.Replace(unsigned, "%", names, 1) }
 	const mismatch = "<Error><Code>SignatureDoesNotMatch</Code><Message>no match</Message></Error>"
-	for name, row := range map[string]struct {
+	type row struct {
 		query  string
 		status int
 		body   string
 		want   bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Unsigned":        {"&X-Amz-SignedHeaders=host", 403, list("content-md5"), true},
 		"UnsignedIn400":   {"&X-Amz-SignedHeaders=host", 400, list("content-md5, x-amz-date"), true},
 		"ListAlone":       {"", 403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message><HeadersNotSigned>Content-MD5</HeadersNotSigned></Error>", true},
@@ -204,22 +204,20 @@ func TestUpload_I25_ContentMD5Refused(t *testing.T) {
 		"Denied":          {"", 403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", false},
 		"Gateway":         {"", 501, "<html>Not Implemented</html>", false},
 		"Later":           {"", 503, mismatch, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, srv := client(t, calls.Says(row.status, row.body))
-			ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature + row.query)}
-			_, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK")))
-			e := calls.Failed(t, err)
-			kit.Want(t, "the store refuses Content-MD5", e.RefusesMD5, row.want)
-			if row.want {
-				kit.Want(t, "outcome", e.Outcome, apicall.Refused)
-			}
-			ticket.WithoutMD5 = true
-			_, _, err = c.Upload(t.Context(), ticket, sealed(t, []byte("PK")))
-			kit.Want(t, "the store refuses a header that was not sent", calls.Failed(t, err).RefusesMD5, false)
-			kit.Want(t, "the host takes packages without it", c.OmitsMD5(ticket.URL), false)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		c, srv := client(t, calls.Says(row.status, row.body))
+		ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature + row.query)}
+		_, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK")))
+		e := calls.Failed(t, err)
+		kit.Want(t, "the store refuses Content-MD5", e.RefusesMD5, row.want)
+		if row.want {
+			kit.Want(t, "outcome", e.Outcome, apicall.Refused)
+		}
+		ticket.WithoutMD5 = true
+		_, _, err = c.Upload(t.Context(), ticket, sealed(t, []byte("PK")))
+		kit.Want(t, "the store refuses a header that was not sent", calls.Failed(t, err).RefusesMD5, false)
+		kit.Want(t, "the host takes packages without it", c.OmitsMD5(ticket.URL), false)
+	})
 }
 
 // A host that took a package without Content-MD5 gets the next ones so, unless

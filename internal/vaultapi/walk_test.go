@@ -30,13 +30,14 @@ func indexPage(from, to, found int, cursor string) Page {
 // When a walk is complete, and when it ends without being that.
 func TestIndexWalk_I32_EndsAndIsComplete(t *testing.T) {
 	const untold = -1
-	for name, row := range map[string]struct {
+	type row struct {
 		pages    []Page // a walk that asks for more than these has not ended
 		read     int
 		found    int
 		complete bool
 		why      string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"EmptyIndex":                        {[]Page{indexPage(0, 0, 0, "a")}, 0, 0, true, ""},
 		"EmptyIndex_FoundNotTold":           {[]Page{indexPage(0, 0, untold, "")}, 0, untold, true, ""},
 		"FoundReached_NoNextPage":           {[]Page{indexPage(0, 3, 3, "")}, 3, 3, true, ""},
@@ -66,22 +67,20 @@ func TestIndexWalk_I32_EndsAndIsComplete(t *testing.T) {
 		"RepeatedPage_DoesNotCountTwice":    {[]Page{indexPage(0, 3, 6, "a"), indexPage(0, 3, 6, "b"), indexPage(3, 5, 6, "")}, 5, 6, false, "no next page"},
 		"ShiftedPage_DoesNotCountTwice":     {[]Page{indexPage(0, 3, 5, "a"), indexPage(2, 4, 5, "")}, 4, 5, false, "no next page"},
 		"TwiceOnOnePage":                    {[]Page{{Records: slices.Repeat(indexPage(0, 1, 0, "").Records, 3), Found: 3, Request: "7c1f"}}, 1, 3, false, "no next page"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newIndexWalk()
-			for i, p := range row.pages {
-				_, more := w.nextCursor()
-				kit.Need(t, more, "it ends before page %d: %+v", i+1, w.result)
-				w.addPage(p)
-			}
-			r := w.result
-			cursor, more := w.nextCursor()
-			kit.Need(t, !more, "it asks for page %q", cursor)
-			if r.Read != row.read || r.Found != row.found || r.Complete != row.complete || row.complete != (r.Why == "") || !strings.Contains(r.Why, row.why) || r.Request != "7c1f" {
-				t.Errorf(`%+v, want r.Read = %v, r.Found = %v, r.Complete = %v, row.complete = %v, r.Why with %q, r.Request = "7c1f"`, r, row.read, row.found, row.complete, (r.Why == ""), row.why)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		w := newIndexWalk()
+		for i, p := range row.pages {
+			_, more := w.nextCursor()
+			kit.Need(t, more, "it ends before page %d: %+v", i+1, w.result)
+			w.addPage(p)
+		}
+		r := w.result
+		cursor, more := w.nextCursor()
+		kit.Need(t, !more, "it asks for page %q", cursor)
+		if r.Read != row.read || r.Found != row.found || r.Complete != row.complete || row.complete != (r.Why == "") || !strings.Contains(r.Why, row.why) || r.Request != "7c1f" {
+			t.Errorf(`%+v, want r.Read = %v, r.Found = %v, r.Complete = %v, row.complete = %v, r.Why with %q, r.Request = "7c1f"`, r, row.read, row.found, row.complete, (r.Why == ""), row.why)
+		}
+	})
 }
 
 // Pages that bring nothing new end a walk, whatever their cursors are.

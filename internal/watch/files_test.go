@@ -76,7 +76,7 @@ func TestFiles_I22_SettleAndAreTaken(t *testing.T) {
 // A file that grows, is touched, exchanged or has a temporary name waits, whatever its times say.
 func TestFiles_I17_WaitWhileTheyChange(t *testing.T) {
 	old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-	for name, change := range map[string]func(b *bench, n int){
+	kit.Rows(t, map[string]func(b *bench, n int){
 		"Grows": func(b *bench, n int) { b.write("scan.pdf", whole+strings.Repeat("x", n)) },
 		"SameSize": func(b *bench, n int) {
 			b.write("scan.pdf", whole+fmt.Sprint(n%10))
@@ -84,22 +84,20 @@ func TestFiles_I17_WaitWhileTheyChange(t *testing.T) {
 		},
 		"Exchanged":    func(b *bench, n int) { b.write("new.part", whole); os.Rename(b.path+"/new.part", b.path+"/scan.pdf") },
 		"RightsChange": func(b *bench, n int) { os.Chmod(b.path+"/scan.pdf", 0o600+os.FileMode(n%2)*0o60) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, Config{Kind: Files, Mode: Poll, IsComplete: endsWell}, func(b *bench) {
-				b.write("scan.pdf", whole)
-				b.run()
-				for n := range 12 {
-					b.pass(20 * time.Second)
-					if change(b, n); b.count() > 0 {
-						t.Fatalf("taken while it changed, pass %d", n)
-					}
+	}, func(t *testing.T, change func(b *bench, n int)) {
+		inBubble(t, Config{Kind: Files, Mode: Poll, IsComplete: endsWell}, func(b *bench) {
+			b.write("scan.pdf", whole)
+			b.run()
+			for n := range 12 {
+				b.pass(20 * time.Second)
+				if change(b, n); b.count() > 0 {
+					t.Fatalf("taken while it changed, pass %d", n)
 				}
-				b.pass(2 * time.Minute)
-				kit.Want(t, "not taken once it was quiet", b.count(), 1)
-			})
+			}
+			b.pass(2 * time.Minute)
+			kit.Want(t, "not taken once it was quiet", b.count(), 1)
 		})
-	}
+	})
 }
 
 func TestFiles_TemporaryNamesWait(t *testing.T) {

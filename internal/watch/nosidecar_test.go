@@ -64,7 +64,7 @@ func TestRescan_NothingNewIsNotReadAgain(t *testing.T) {
 
 // I22: whatever becomes of a folder that was not one to take, no event telling of it, is found within two rescans.
 func TestRescan_I22_FindsWhatBecomesOfTheRest(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, path string){
+	kit.Rows(t, map[string]func(t *testing.T, path string){
 		"Sidecar":       func(t *testing.T, path string) { write(t, path, "bare 7/metadata.json") },
 		"SidecarInCaps": func(t *testing.T, path string) { write(t, path, "bare 7/METADATA.json") },
 		"SidecarRenamed": func(t *testing.T, path string) {
@@ -82,19 +82,17 @@ func TestRescan_I22_FindsWhatBecomesOfTheRest(t *testing.T) {
 			os.Rename(path+"/bare 7", filepath.Dir(path)+"/away")
 			os.Rename(filepath.Dir(path)+"/other", path+"/bare 7")
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			restful(t, 20, func(b *bench, _ *atomic.Int64) {
-				tick(t, filepath.Dir(b.path)+"/clock")
-				change(t, b.path)
-				b.pass(2*time.Minute + 35*time.Second)
-				if _, ok := b.takenAt("bare 7"); !ok {
-					t.Errorf("not taken: %+v", b.w.Snapshot().NotTaken)
-				}
-				kit.Want(t, "of 19 told", b.waiting(NoSidecar).Count, 19)
-			})
+	}, func(t *testing.T, change func(t *testing.T, path string)) {
+		restful(t, 20, func(b *bench, _ *atomic.Int64) {
+			tick(t, filepath.Dir(b.path)+"/clock")
+			change(t, b.path)
+			b.pass(2*time.Minute + 35*time.Second)
+			if _, ok := b.takenAt("bare 7"); !ok {
+				t.Errorf("not taken: %+v", b.w.Snapshot().NotTaken)
+			}
+			kit.Want(t, "of 19 told", b.waiting(NoSidecar).Count, 19)
 		})
-	}
+	})
 }
 
 // I22: with more folders than are looked at in one rescan, whoever has heard of nothing looks at each, and a folder that becomes

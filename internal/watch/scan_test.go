@@ -46,7 +46,7 @@ func look(t *testing.T, base, name string) Scan {
 
 func TestLook_FingerprintSeesEveryChange(t *testing.T) {
 	old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-	for name, change := range map[string]func(dir string) error{
+	kit.Rows(t, map[string]func(dir string) error{
 		"Grows":               func(d string) error { return os.WriteFile(d+"/sub/b.pdf", []byte("longer than it was"), 0o660) },
 		"SameSizeOldMtime":    func(d string) error { return os.Chtimes(d+"/a.pdf", old, old) },
 		"NewFile":             func(d string) error { return os.WriteFile(d+"/sub/c.pdf", nil, 0o660) },
@@ -56,18 +56,16 @@ func TestLook_FingerprintSeesEveryChange(t *testing.T) {
 		"EmptyFolderAppeared": func(d string) error { return os.Mkdir(d+"/sub/deep", 0o770) },
 		"OwnRights":           func(d string) error { return os.Chmod(d, 0o700) },
 		"NothingButJunk":      func(d string) error { return os.WriteFile(d+"/sub/Thumbs.db", nil, 0o660) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			base := t.TempDir()
-			write(t, base, "f/metadata.json", "f/a.pdf", "f/sub/b.pdf")
-			os.Chtimes(base+"/f/a.pdf", old, old)
-			before := look(t, base, "f")
-			again := look(t, base, "f")
-			kit.Need(t, again.Fingerprint == before.Fingerprint, "two looks at the same differ")
-			kit.Must(t, change(base+"/f"))
-			kit.Check(t, look(t, base, "f").Fingerprint != before.Fingerprint, "change not seen")
-		})
-	}
+	}, func(t *testing.T, change func(dir string) error) {
+		base := t.TempDir()
+		write(t, base, "f/metadata.json", "f/a.pdf", "f/sub/b.pdf")
+		os.Chtimes(base+"/f/a.pdf", old, old)
+		before := look(t, base, "f")
+		again := look(t, base, "f")
+		kit.Need(t, again.Fingerprint == before.Fingerprint, "two looks at the same differ")
+		kit.Must(t, change(base+"/f"))
+		kit.Check(t, look(t, base, "f").Fingerprint != before.Fingerprint, "change not seen")
+	})
 }
 
 func TestLook_FingerprintSurvivesTheClaim(t *testing.T) {

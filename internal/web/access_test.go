@@ -98,11 +98,12 @@ func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
 		Handler(guard, func() Facts { return f }, nil).ServeHTTP(w, r)
 		return w.Code, w.Body.String() + fmt.Sprint(w.Header())
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		path, user, password string
 		code                 int
 		told                 string // empty: nothing of vaultd's
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"LiveOpen":        {"/livez", "", "", 200, ""},
 		"ReadyOpen":       {"/readyz", "", "", 503, ""},
 		"MetricsClosed":   {"/metrics", "", "", 401, ""},
@@ -122,19 +123,17 @@ func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
 		"Right":           {"/metrics", "prometheus", canary, 200, "vaultd_ready 0"},
 		"ReadyWithReason": {"/readyz", "prometheus", canary, 503, "vault ACME paused"},
 		"NotFound":        {"/nothing", "prometheus", canary, 404, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for range 2 { // the second time the pair is remembered, or must not be
-				code, said := ask(row.path, row.user, row.password)
-				kit.Check(t, code == row.code && (row.told == "" || strings.Contains(said, row.told)),
-					"%d: %s", code, said)
-				if row.told == "" && (strings.Contains(said, "ACME") || strings.Contains(said, "vaultd_")) || strings.Contains(said, canary) {
-					t.Error("told a stranger:", said)
-				}
-				kit.Holds(t, "the answer", said, "nosniff", "no-store", "default-src 'none'", "DENY", "no-referrer")
+	}, func(t *testing.T, row row) {
+		for range 2 { // the second time the pair is remembered, or must not be
+			code, said := ask(row.path, row.user, row.password)
+			kit.Check(t, code == row.code && (row.told == "" || strings.Contains(said, row.told)),
+				"%d: %s", code, said)
+			if row.told == "" && (strings.Contains(said, "ACME") || strings.Contains(said, "vaultd_")) || strings.Contains(said, canary) {
+				t.Error("told a stranger:", said)
 			}
-		})
-	}
+			kit.Holds(t, "the answer", said, "nosniff", "no-store", "default-src 'none'", "DENY", "no-referrer")
+		}
+	})
 	a := guard.currentAccess()
 	if said := fmt.Sprintf("%v %+v %#v %d %s %v %+v %#v %v %+v %#v %x", a, a, a, a, a, a.users, a.users, a.users, a.users.byName["anna"], guard, guard, a.users.byName["anna"]); strings.Contains(said, "$2a$") || strings.Contains(said, "24326124") || !strings.Contains(said, "[access]") {
 		t.Errorf(`said = %v, want said without "$2a$", said without "24326124", said with "[access]"`, said)

@@ -197,27 +197,26 @@ func TestHealth_I26_PauseAndStallAreLoud(t *testing.T) {
 	good, paused, dead := sample(), sample(), sample()
 	paused.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
 	dead.Dead = []string{"step upload has stood still for 4 min"}
-	for name, row := range map[string]struct {
+	type row struct {
 		f                  Facts
 		livez, readyz      int
 		reasons, alive, ok int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Good":    {good, 200, 200, 0, 1, 1},
 		"Paused":  {paused, 200, 503, 1, 1, 0},
 		"Stalled": {dead, 503, 503, 1, 0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for path, want := range map[string]int{"/livez": row.livez, "/readyz": row.readyz, "/healthz": row.readyz} {
-				code, body := get(t, row.f, path, "127.0.0.1:8970")
-				var h health
-				err := json.Unmarshal([]byte(body), &h)
-				kit.Check(t, err == nil && code == want && (code == 200) == (h.Status == "ok"), "%s: %d %s %v, want %d", path, code, body, err, want)
-				kit.Check(t, path != "/readyz" || len(h.Reasons) == row.reasons, "%s: reasons %q", path, h.Reasons)
-			}
-			_, body := get(t, row.f, "/metrics", "localhost")
-			kit.Holds(t, "the metrics", body, fmt.Sprintf("vaultd_alive %d\n", row.alive), fmt.Sprintf("vaultd_ready %d\n", row.ok))
-		})
-	}
+	}, func(t *testing.T, row row) {
+		for path, want := range map[string]int{"/livez": row.livez, "/readyz": row.readyz, "/healthz": row.readyz} {
+			code, body := get(t, row.f, path, "127.0.0.1:8970")
+			var h health
+			err := json.Unmarshal([]byte(body), &h)
+			kit.Check(t, err == nil && code == want && (code == 200) == (h.Status == "ok"), "%s: %d %s %v, want %d", path, code, body, err, want)
+			kit.Check(t, path != "/readyz" || len(h.Reasons) == row.reasons, "%s: reasons %q", path, h.Reasons)
+		}
+		_, body := get(t, row.f, "/metrics", "localhost")
+		kit.Holds(t, "the metrics", body, fmt.Sprintf("vaultd_alive %d\n", row.alive), fmt.Sprintf("vaultd_ready %d\n", row.ok))
+	})
 }
 
 // A web page elsewhere whose name leads to this machine gets nothing, whatever it asks for.

@@ -25,21 +25,20 @@ func (p *Planner) observe(bytes int64, took time.Duration) {
 
 func TestLeft_I6_BootClockDecides(t *testing.T) {
 	ticket := archive.Ticket{Sent: at(0)}
-	for name, row := range map[string]struct {
+	type row struct {
 		now  archive.Instant
 		want time.Duration
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Fresh":              {at(0), 15 * time.Minute},
 		"AfterSuspend":       {archive.Instant{Wall: noon, Boot: time.Hour + 20*time.Minute, BootID: "b"}, 0},
 		"WallClockSetBack":   {archive.Instant{Wall: noon.Add(-time.Hour), Boot: time.Hour + time.Minute, BootID: "b"}, 14 * time.Minute},
 		"AfterShortSuspend":  {archive.Instant{Wall: noon, Boot: time.Hour + time.Minute, BootID: "b", Slept: 30 * time.Second}, 0},
 		"AfterReboot":        {archive.Instant{Wall: noon.Add(time.Minute), Boot: time.Minute, BootID: "c"}, 0},
 		"BootClockBackwards": {archive.Instant{Wall: noon, Boot: time.Minute, BootID: "b"}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			kit.Want(t, "time left", Left(ticket, row.now), row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		kit.Want(t, "time left", Left(ticket, row.now), row.want)
+	})
 }
 
 func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {

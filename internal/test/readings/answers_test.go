@@ -276,7 +276,7 @@ func TestReading_I2_I12_ArchivesUnderEach(t *testing.T) {
 		c.Username, c.Secret, c.ClientID, c.ClientSecret = "", "", user, password
 	}
 	bearer := func(c *apicall.Config) { c.Auth.Method = apicall.OAuth2 }
-	for name, s := range map[string]setup{
+	kit.Rows(t, map[string]setup{
 		"MostLikely":               {},
 		"UsualProbeInterval":       {daemon: func(c *daemon.Config) { c.ProbeEvery = 0 }},
 		"URLIsObject":              {readings: emulator.Readings{URLForm: "object"}},
@@ -296,12 +296,10 @@ func TestReading_I2_I12_ArchivesUnderEach(t *testing.T) {
 		"RepeatGivesNew":           {readings: emulator.Readings{Repeat: "new"}},
 		"RepeatGivesSame":          {readings: emulator.Readings{Repeat: "same"}},
 		"RepeatIsRefused":          {readings: emulator.Readings{Repeat: "refuse"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, s, func(t *testing.T, w *world) { w.archives(hour) })
-		})
-	}
+	}, func(t *testing.T, s setup) {
+		t.Parallel()
+		virtual(t, s, func(t *testing.T, w *world) { w.archives(hour) })
+	})
 }
 
 // I11: a rejected folder whose return is blocked for a while is returned with

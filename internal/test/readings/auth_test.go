@@ -23,31 +23,29 @@ func withTokens(c *apicall.Config) { c.Auth.Method = apicall.OAuth2 }
 // In production no answer of the stand-in counts, of neither host and wherever
 // it is: the route pauses, says so and calls a person.
 func TestReading_I12_I26_StandInInProduction(t *testing.T) {
-	for name, hides := range map[string]string{"Everywhere": "", "AtTheStore": apiHost, "ForTokens": "tokens"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := setup{client: func(c *apicall.Config) { c.RefusedHeader = emulator.Header }}
-			if hides == "tokens" {
-				s.service, s.client = tokensOnly, func(c *apicall.Config) { withTokens(c); c.RefusedHeader = emulator.Header }
+	kit.Rows(t, map[string]string{"Everywhere": "", "AtTheStore": apiHost, "ForTokens": "tokens"}, func(t *testing.T, hides string) {
+		t.Parallel()
+		s := setup{client: func(c *apicall.Config) { c.RefusedHeader = emulator.Header }}
+		if hides == "tokens" {
+			s.service, s.client = tokensOnly, func(c *apicall.Config) { withTokens(c); c.RefusedHeader = emulator.Header }
+		}
+		s.between = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err == nil && (r.URL.Host == hides || hides == "tokens" && !strings.HasSuffix(r.URL.Path, "/tokens")) {
+				resp.Header.Del(emulator.Header)
 			}
-			s.between = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-				resp, err := next.RoundTrip(r)
-				if err == nil && (r.URL.Host == hides || hides == "tokens" && !strings.HasSuffix(r.URL.Path, "/tokens")) {
-					resp.Header.Del(emulator.Header)
+			return resp, err
+		}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.pass(10*hour, time.Minute, never)
+			for _, e := range w.entries() {
+				if hides != apiHost && (e.State == ledger.Uploaded || e.State.IsFinal()) { // the service's own word counts, whoever had the package
+					t.Errorf("%q is %s", e.Folder, e.State)
 				}
-				return resp, err
 			}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.pass(10*hour, time.Minute, never)
-				for _, e := range w.entries() {
-					if hides != apiHost && (e.State == ledger.Uploaded || e.State.IsFinal()) { // the service's own word counts, whoever had the package
-						t.Errorf("%q is %s", e.Folder, e.State)
-					}
-				}
-				w.says("route paused", "cause=stand-in", "a stand-in of the service answered", "correct the base_url of that service")
-			})
+			w.says("route paused", "cause=stand-in", "a stand-in of the service answered", "correct the base_url of that service")
 		})
-	}
+	})
 }
 
 // Tokens of each spelling of Bearer are used; others, which need a proof that
@@ -72,31 +70,30 @@ func TestReading_I24_TokenTypes(t *testing.T) {
 
 // A wrong secret rests the routes under either status; the right one, put in its place while vaultd runs, is enough.
 func TestReading_I24_WrongSecretPausesAndIsCorrectedWhileRunning(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		setup
 		says []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"403": {setup{readings: emulator.Readings{BadCredentials: 403}}, []string{"403 Forbidden", "invalid credentials", `route="vault ACME"`, `route="vault BETA"`}},
 		"401": {setup{readings: emulator.Readings{BadCredentials: 401}}, []string{"401 Unauthorized", "invalid credentials", "vault ACME", "vault BETA"}},
 		"Error inside 200": {setup{service: tokensOnly, client: withTokens, readings: emulator.Readings{TokenErrorsAs200: true}},
 			[]string{"get a token", "200 OK: invalid_client", "cause=credentials", "vault ACME"}},
 		"Token": {setup{service: tokensOnly, client: withTokens}, []string{"get a token", "invalid_client", "vault ACME", "vault BETA"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			row.secret = "S3cr3t of last year, canary"
-			virtual(t, row.setup, func(t *testing.T, w *world) {
-				w.pass(30*time.Minute, time.Second, never)
-				w.waits()
-				w.says(append(row.says, "route paused")...)
-				n := w.service.CountCalls("register") + w.service.CountCalls("token")
-				kit.Check(t, n >= 4 && n <= 60, "%d attempts in half an hour: neither silent nor a storm", n)
-				w.setSecret(password)
-				w.archives(hour)
-				w.says("route open again")
-			})
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		row.secret = "S3cr3t of last year, canary"
+		virtual(t, row.setup, func(t *testing.T, w *world) {
+			w.pass(30*time.Minute, time.Second, never)
+			w.waits()
+			w.says(append(row.says, "route paused")...)
+			n := w.service.CountCalls("register") + w.service.CountCalls("token")
+			kit.Check(t, n >= 4 && n <= 60, "%d attempts in half an hour: neither silent nor a storm", n)
+			w.setSecret(password)
+			w.archives(hour)
+			w.says("route open again")
 		})
-	}
+	})
 }
 
 // OAuth alone, with tokens that live for half a minute: they are renewed ahead, and no call is ever refused.
@@ -164,22 +161,21 @@ func TestReading_I24_MissingScopeIsNamed(t *testing.T) {
 	asks := func(c *apicall.Config) {
 		c.Auth.Method, c.Auth.Scopes = apicall.OAuth2, []string{"dataExtract.read", "importDocuments.write"}
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		service func(*emulator.Config)
 		says    string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NotGranted":   {func(c *emulator.Config) { c.Scopes = []string{"dataExtract.read"} }, "scope not granted (misspelled, or not given to this client): importDocuments.write"},
 		"OtherIsAsked": {func(c *emulator.Config) { c.RequireScope = "vault.write" }, "User is not authorized to access this resource"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, setup{client: asks, service: func(c *emulator.Config) { tokensOnly(c); row.service(c) }}, func(t *testing.T, w *world) {
-				w.pass(10*time.Minute, time.Second, never)
-				w.waits()
-				w.says(row.says, "vault ACME", "vault BETA")
-			})
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		virtual(t, setup{client: asks, service: func(c *emulator.Config) { tokensOnly(c); row.service(c) }}, func(t *testing.T, w *world) {
+			w.pass(10*time.Minute, time.Second, never)
+			w.waits()
+			w.says(row.says, "vault ACME", "vault BETA")
 		})
-	}
+	})
 }
 
 // Both ways to write user and secret into a Basic header, with every character that tells them apart; where the two
@@ -234,16 +230,14 @@ func TestReading_I23_WrongVaultDelaysNobodyElse(t *testing.T) {
 }
 
 func TestReading_I24_WrongBasePath(t *testing.T) {
-	for name, path := range map[string]string{"More": "/api", "Case": "/V1"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, setup{client: func(c *apicall.Config) { c.BaseURL += path }}, func(t *testing.T, w *world) {
-				w.pass(hour, time.Second, never)
-				w.waits()
-				w.says("502 Bad Gateway", "the URI or endpoint does not exist", "the base address or the case of the path may be wrong", "route paused")
-			})
+	kit.Rows(t, map[string]string{"More": "/api", "Case": "/V1"}, func(t *testing.T, path string) {
+		t.Parallel()
+		virtual(t, setup{client: func(c *apicall.Config) { c.BaseURL += path }}, func(t *testing.T, w *world) {
+			w.pass(hour, time.Second, never)
+			w.waits()
+			w.says("502 Bad Gateway", "the URI or endpoint does not exist", "the base address or the case of the path may be wrong", "route paused")
 		})
-	}
+	})
 }
 
 // 404 for a vault is a matter of the path, not of the documents.

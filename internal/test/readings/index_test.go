@@ -27,12 +27,13 @@ func TestReading_I32_AnIndexThatMayHaveEndedEarlyProvesNothing(t *testing.T) {
 			return emulator.None
 		}
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		found    string
 		page     int // documents; each vault has 6
 		fault    func(n int) emulator.Kind
 		complete bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"FoundTold_OnePage":            {"all", 0, nil, true},
 		"FoundTold_PageJustFull":       {"all", 6, nil, true},
 		"FoundTold_ShorterPages":       {"all", 4, nil, true},
@@ -60,38 +61,36 @@ func TestReading_I32_AnIndexThatMayHaveEndedEarlyProvesNothing(t *testing.T) {
 		"RepeatedPage_NoFound":         {"none", 2, once(emulator.RepeatPage), true},
 		"RepeatedPages":                {"all", 2, always(emulator.RepeatPage), false},
 		"RepeatedPages_NoFound":        {"none", 2, always(emulator.RepeatPage), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			faults := func(op string, n int) emulator.Fault {
-				switch {
-				case op != "index":
-					return emulator.Fault{}
-				case n > mostCalls:
-					t.Errorf("the walk does not end")
-					return emulator.Fault{Kind: emulator.Status, Status: 404}
-				case row.fault == nil:
-					return emulator.Fault{}
-				}
-				return emulator.Fault{Kind: row.fault(n)}
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		faults := func(op string, n int) emulator.Fault {
+			switch {
+			case op != "index":
+				return emulator.Fault{}
+			case n > mostCalls:
+				t.Errorf("the walk does not end")
+				return emulator.Fault{Kind: emulator.Status, Status: 404}
+			case row.fault == nil:
+				return emulator.Fault{}
 			}
-			virtual(t, setup{readings: emulator.Readings{IndexFound: row.found, IndexPage: row.page}, faults: faults, between: hideStatusList, folders: 6}, func(t *testing.T, w *world) {
-				w.archives(time.Hour)
-				time.Sleep(time.Hour) // the index must show by now what is archived
-				c := kit.Value(w.daemon.Reconcile(t.Context(), operator.Person{UID: 7}))(w.t)
-				kit.Want(t, "differences", c.Differences(), 0)
-				for i, v := range c.Vaults {
-					complete := row.complete || i > 0 && row.fault != nil && row.fault(mostCalls) == emulator.None
-					if v.Index.Complete != complete || v.Indexed > 6 || complete && v.Indexed != 6 || v.Indexed != v.Index.Read || v.Index.Request == "" {
-						t.Errorf("vault %s: %d of 6, %+v", v.Vault, v.Indexed, v.Index)
-					}
+			return emulator.Fault{Kind: row.fault(n)}
+		}
+		virtual(t, setup{readings: emulator.Readings{IndexFound: row.found, IndexPage: row.page}, faults: faults, between: hideStatusList, folders: 6}, func(t *testing.T, w *world) {
+			w.archives(time.Hour)
+			time.Sleep(time.Hour) // the index must show by now what is archived
+			c := kit.Value(w.daemon.Reconcile(t.Context(), operator.Person{UID: 7}))(w.t)
+			kit.Want(t, "differences", c.Differences(), 0)
+			for i, v := range c.Vaults {
+				complete := row.complete || i > 0 && row.fault != nil && row.fault(mostCalls) == emulator.None
+				if v.Index.Complete != complete || v.Indexed > 6 || complete && v.Indexed != 6 || v.Indexed != v.Index.Read || v.Index.Request == "" {
+					t.Errorf("vault %s: %d of 6, %+v", v.Vault, v.Indexed, v.Index)
 				}
-				if c.Complete() != row.complete || len(c.Why) > 0 == row.complete {
-					t.Errorf("complete: %v, %q", c.Complete(), c.Why)
-				}
-			})
+			}
+			if c.Complete() != row.complete || len(c.Why) > 0 == row.complete {
+				t.Errorf("complete: %v, %q", c.Complete(), c.Why)
+			}
 		})
-	}
+	})
 }
 
 // hideStatusList empties the list of the last registrations, as if those here were made long ago: the index alone shows them.

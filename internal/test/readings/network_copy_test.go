@@ -177,10 +177,11 @@ func TestReading_I2_OneCopyWhileThePlaceIsTaken(t *testing.T) {
 // I4: a package that is gone or damaged when the copy is made is made again, out of the folder. Where that is not what was sent any more, no copy is
 // made, and a person reads what to do.
 func TestReading_I4_CopyOfALostPackage(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		harm   func(t *testing.T, pkg, folder string)
 		copies bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Gone":    {func(t *testing.T, pkg, _ string) { kit.Must(t, os.Remove(pkg)) }, true},
 		"Damaged": {func(t *testing.T, pkg, _ string) { kit.Must(t, overwrite(pkg, flip)) }, true},
 		"Changed": {func(t *testing.T, pkg, folder string) {
@@ -191,48 +192,46 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 			kit.Must(t, overwrite(pkg, flip))
 			kit.Must(t, os.Remove(filepath.Join(folder, "document.json")))
 		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, d := archiving(setup{}, false, "one")
-			d.every = 10 * time.Minute
-			virtual(t, s, func(t *testing.T, w *world) {
-				kit.Need(t, w.pass(hour, time.Second, func() bool { return d.entry(0).State == ledger.Uploaded }),
-					"it was not sent")
-				packages, err := filepath.Glob(filepath.Join(w.dir, "state", "spool", "*", d.entry(0).Key.String()+".zip"))
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		s, d := archiving(setup{}, false, "one")
+		d.every = 10 * time.Minute
+		virtual(t, s, func(t *testing.T, w *world) {
+			kit.Need(t, w.pass(hour, time.Second, func() bool { return d.entry(0).State == ledger.Uploaded }),
+				"it was not sent")
+			packages, err := filepath.Glob(filepath.Join(w.dir, "state", "spool", "*", d.entry(0).Key.String()+".zip"))
+			kit.Must(t, err)
+			if len(packages) == 0 {
+				packages, err = filepath.Glob(filepath.Join(w.dir, "state", "spool", d.entry(0).Key.String()+"*.zip"))
 				kit.Must(t, err)
-				if len(packages) == 0 {
-					packages, err = filepath.Glob(filepath.Join(w.dir, "state", "spool", d.entry(0).Key.String()+"*.zip"))
-					kit.Must(t, err)
+			}
+			kit.Need(t, len(packages) == 1, "%q, want len(packages) = 1", packages)
+			folder := filepath.Join(d.path(), ".vaultd", "claimed", d.entry(0).Key.String(), folderName(0))
+			saved := map[string][]byte{}
+			for _, f := range []string{"anlage.csv", "document.json"} {
+				saved[f], err = os.ReadFile(filepath.Join(folder, f))
+				kit.Must(t, err)
+			}
+			row.harm(t, packages[0], folder)
+			if !row.copies {
+				if !w.pass(hour, time.Second, func() bool { return d.entry(0).Attention() == ledger.CopyNotMade }) || !strings.Contains(d.entry(0).Cause.Text, "is no longer what was sent") {
+					t.Errorf("%+v", d.entry(0))
 				}
-				kit.Need(t, len(packages) == 1, "%q, want len(packages) = 1", packages)
-				folder := filepath.Join(d.path(), ".vaultd", "claimed", d.entry(0).Key.String(), folderName(0))
-				saved := map[string][]byte{}
-				for _, f := range []string{"anlage.csv", "document.json"} {
-					saved[f], err = os.ReadFile(filepath.Join(folder, f))
-					kit.Must(t, err)
+				w.pass(hour, time.Minute, never)
+				if e := d.entry(0); e.Source != ledger.Claimed || d.copyOf(e).State != ledger.None {
+					t.Errorf("%+v, want e.Source = ledger.Claimed, d.copyOf(e).State = ledger.None", e)
 				}
-				row.harm(t, packages[0], folder)
-				if !row.copies {
-					if !w.pass(hour, time.Second, func() bool { return d.entry(0).Attention() == ledger.CopyNotMade }) || !strings.Contains(d.entry(0).Cause.Text, "is no longer what was sent") {
-						t.Errorf("%+v", d.entry(0))
-					}
-					w.pass(hour, time.Minute, never)
-					if e := d.entry(0); e.Source != ledger.Claimed || d.copyOf(e).State != ledger.None {
-						t.Errorf("%+v, want e.Source = ledger.Claimed, d.copyOf(e).State = ledger.None", e)
-					}
-					for f, content := range saved { // a person puts it back
-						kit.Must(t, os.WriteFile(filepath.Join(folder, f), content, 0o660))
-					}
+				for f, content := range saved { // a person puts it back
+					kit.Must(t, os.WriteFile(filepath.Join(folder, f), content, 0o660))
 				}
-				d.rests(2*hour, isDelivered)
-				if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }) {
-					t.Errorf("%+v, want w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) })", d.entry(0))
-				}
-				d.copiedOnce(1)
-			})
+			}
+			d.rests(2*hour, isDelivered)
+			if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }) {
+				t.Errorf("%+v, want w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) })", d.entry(0))
+			}
+			d.copiedOnce(1)
 		})
-	}
+	})
 }
 
 // I9: a restart between the copy and its commit, and a configuration that changed meanwhile, make no second copy and lose none.

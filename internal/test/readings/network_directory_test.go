@@ -93,72 +93,68 @@ func (d *networkDrop) restart() {
 
 // I16, I24: a company without a valid line gets nothing until it has one. Whoever goes elsewhere does not wait for it.
 func TestReading_I24_RecipientWithoutALineWaits(t *testing.T) {
-	for name, siren := range map[string]string{"NoLine": unlistedSIREN, "LineEnded": endedSIREN} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, d := checking(setup{}, true, siren, listedSIREN, "")
-			d.every = 10 * time.Minute
-			virtual(t, s, func(t *testing.T, w *world) {
-				began := time.Now()
-				if !w.pass(hour/2, time.Second, func() bool { return d.isHeld(0) && isDelivered(d.entry(1)) && isDelivered(d.entry(2)) }) {
-					t.Fatalf("%+v", d.entries())
-				}
-				e := d.entry(0)
-				if want := "NOT SENT YET. SIREN " + siren + " has no valid line in the directory (asked "; !strings.HasPrefix(e.Cause.Text, want) || !strings.HasSuffix(e.Cause.Text, "). Check it with the recipient.") {
-					t.Errorf("people read %q", e.Cause.Text)
-				}
-				w.pass(time.Until(began.Add(hour-time.Minute)), time.Minute, never)
-				kit.Want(t, "in the first hour it was asked", d.asked(), 2)
-				w.pass(14*hour, time.Minute, never)
-				if n := d.asked(); n != 5 || !d.isHeld(0) { // after 1, 7 and 13 hours
-					t.Errorf("after %v it was asked %d times", time.Since(began), n)
-				}
-				kit.Must(w.t, w.service.SetDirectory([]emulator.DirectoryLine{{SIREN: siren}}))
-				w.pass(7*hour, time.Minute, func() bool { return isDelivered(d.entry(0)) })
-				d.rests(hour, isDelivered)
-			})
+	kit.Rows(t, map[string]string{"NoLine": unlistedSIREN, "LineEnded": endedSIREN}, func(t *testing.T, siren string) {
+		t.Parallel()
+		s, d := checking(setup{}, true, siren, listedSIREN, "")
+		d.every = 10 * time.Minute
+		virtual(t, s, func(t *testing.T, w *world) {
+			began := time.Now()
+			if !w.pass(hour/2, time.Second, func() bool { return d.isHeld(0) && isDelivered(d.entry(1)) && isDelivered(d.entry(2)) }) {
+				t.Fatalf("%+v", d.entries())
+			}
+			e := d.entry(0)
+			if want := "NOT SENT YET. SIREN " + siren + " has no valid line in the directory (asked "; !strings.HasPrefix(e.Cause.Text, want) || !strings.HasSuffix(e.Cause.Text, "). Check it with the recipient.") {
+				t.Errorf("people read %q", e.Cause.Text)
+			}
+			w.pass(time.Until(began.Add(hour-time.Minute)), time.Minute, never)
+			kit.Want(t, "in the first hour it was asked", d.asked(), 2)
+			w.pass(14*hour, time.Minute, never)
+			if n := d.asked(); n != 5 || !d.isHeld(0) { // after 1, 7 and 13 hours
+				t.Errorf("after %v it was asked %d times", time.Since(began), n)
+			}
+			kit.Must(w.t, w.service.SetDirectory([]emulator.DirectoryLine{{SIREN: siren}}))
+			w.pass(7*hour, time.Minute, func() bool { return isDelivered(d.entry(0)) })
+			d.rests(hour, isDelivered)
 		})
-	}
+	})
 }
 
 // I24: an answer that is no answer never counts as one, and holds no document: the route pauses, people are told, and all goes on by itself.
 func TestReading_I24_DirectoryThatFailsPausesTheRoute(t *testing.T) {
-	for name, f := range map[string]emulator.Fault{
+	kit.Rows(t, map[string]emulator.Fault{
 		"401": {Kind: emulator.Status, Status: 401}, "403": {Kind: emulator.Status, Status: 403}, "404": {Kind: emulator.Status, Status: 404}, "500": {Kind: emulator.Status, Status: 500},
 		"503": {Kind: emulator.Status, Status: 503, RetryAfter: time.Minute}, "Garbled": {Kind: emulator.Garble}, "Page": {Kind: emulator.HTML}, "Empty": {Kind: emulator.Empty},
 		"Lost": {Kind: emulator.Abort}, "Slow": {Delay: 10 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ends := virtualStart.Add(hour)
-			s, d := checking(setup{faults: func(op string, _ int) emulator.Fault {
-				if op == "network-directory" && time.Now().Before(ends) {
-					return f
+	}, func(t *testing.T, f emulator.Fault) {
+		t.Parallel()
+		ends := virtualStart.Add(hour)
+		s, d := checking(setup{faults: func(op string, _ int) emulator.Fault {
+			if op == "network-directory" && time.Now().Before(ends) {
+				return f
+			}
+			return emulator.Fault{}
+		}}, true, listedSIREN, listedSIREN, unlistedSIREN)
+		virtual(t, s, func(t *testing.T, w *world) {
+			paused := false
+			w.pass(hour, 5*time.Second, func() bool {
+				for _, p := range w.daemon.State().Pauses {
+					paused = paused || p.Target.String() == "business network" && strings.Contains(p.Cause.Text, "directory of France")
 				}
-				return emulator.Fault{}
-			}}, true, listedSIREN, listedSIREN, unlistedSIREN)
-			virtual(t, s, func(t *testing.T, w *world) {
-				paused := false
-				w.pass(hour, 5*time.Second, func() bool {
-					for _, p := range w.daemon.State().Pauses {
-						paused = paused || p.Target.String() == "business network" && strings.Contains(p.Cause.Text, "directory of France")
-					}
-					for n := range 3 {
-						e := d.entry(n)
-						kit.Need(t, e.FilePosts <= 0 && e.Cause.Code != ledger.CauseRecipientNotListed, "no answer was taken for one: %+v", e)
-					}
-					return false
-				})
-				kit.Check(t, paused && strings.Contains(w.log.String(), "route paused"), "the route did not pause")
-				if !w.pass(hour, 5*time.Second, func() bool {
-					return isDelivered(d.entry(0)) && isDelivered(d.entry(1)) && d.isHeld(2) && len(w.daemon.State().Pauses) == 0
-				}) {
-					t.Errorf("%+v, paused %+v", d.entries(), w.daemon.State().Pauses)
+				for n := range 3 {
+					e := d.entry(n)
+					kit.Need(t, e.FilePosts <= 0 && e.Cause.Code != ledger.CauseRecipientNotListed, "no answer was taken for one: %+v", e)
 				}
-				w.proven()
+				return false
 			})
+			kit.Check(t, paused && strings.Contains(w.log.String(), "route paused"), "the route did not pause")
+			if !w.pass(hour, 5*time.Second, func() bool {
+				return isDelivered(d.entry(0)) && isDelivered(d.entry(1)) && d.isHeld(2) && len(w.daemon.State().Pauses) == 0
+			}) {
+				t.Errorf("%+v, paused %+v", d.entries(), w.daemon.State().Pauses)
+			}
+			w.proven()
 		})
-	}
+	})
 }
 
 // I24: where no document but the one that is held waits, an answer of the directory ends its pause.

@@ -105,13 +105,14 @@ func listens(t *testing.T, h http.Handler, conf *tls.Config) string {
 // words that name the remedy; so are the other faults of a certificate.
 func TestReading_I20_CertificateAuthority(t *testing.T) {
 	kit.Waits(t, 1, "TLS over a real line")
-	for name, row := range map[string]struct {
+	type row struct {
 		trusts bool
 		leaf   func(*x509.Certificate)
 		conf   func(*tls.Config)
 		plain  bool     // the port speaks no TLS
 		says   []string // empty: it works
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Named":    {trusts: true},
 		"NotNamed": {says: []string{"from an authority that this machine does not know", "into service.ca_file", "cause=certificate-unknown"}},
 		"OtherName": {trusts: true, leaf: func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = []string{"other.example"}, nil },
@@ -122,41 +123,39 @@ func TestReading_I20_CertificateAuthority(t *testing.T) {
 		"OldProtocol": {trusts: true, conf: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }, // that is the point
 			says: []string{"protocol version", "cause=tls"}},
 		"PlainHTTP": {trusts: true, plain: true, says: []string{"that port does not speak TLS", "cause=tls"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ca := newAuthority(t)
-			conf := ca.leaf(row.leaf)
-			if row.conf != nil {
-				row.conf(conf)
-			}
-			if row.plain {
-				conf = nil
-			}
-			var at string
-			w := newWorld(t, setup{daemon: quick,
-				service: func(c *emulator.Config) {
-					quickly(c)
-					c.StoreURL = func() string { return "https://" + at + "/packages" }
-				},
-				network: func(w *world) { at = listens(t, w.service, conf) },
-				client: func(c *apicall.Config) {
-					c.Transport, c.BaseURL = nil, "https://"+at
-					if row.trusts {
-						c.CAFile = ca.file
-					}
-				}})
-			if len(row.says) == 0 {
-				w.archives(20 * time.Second)
-				return
-			}
-			w.pass(20*time.Second, 20*time.Millisecond, w.rests)
-			w.waits()
-			w.says(append(row.says, "route paused")...)
-			n := w.service.CountCalls("register")
-			kit.Check(t, n <= 0, "%d registrations were sent", n)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		ca := newAuthority(t)
+		conf := ca.leaf(row.leaf)
+		if row.conf != nil {
+			row.conf(conf)
+		}
+		if row.plain {
+			conf = nil
+		}
+		var at string
+		w := newWorld(t, setup{daemon: quick,
+			service: func(c *emulator.Config) {
+				quickly(c)
+				c.StoreURL = func() string { return "https://" + at + "/packages" }
+			},
+			network: func(w *world) { at = listens(t, w.service, conf) },
+			client: func(c *apicall.Config) {
+				c.Transport, c.BaseURL = nil, "https://"+at
+				if row.trusts {
+					c.CAFile = ca.file
+				}
+			}})
+		if len(row.says) == 0 {
+			w.archives(20 * time.Second)
+			return
+		}
+		w.pass(20*time.Second, 20*time.Millisecond, w.rests)
+		w.waits()
+		w.says(append(row.says, "route paused")...)
+		n := w.service.CountCalls("register")
+		kit.Check(t, n <= 0, "%d registrations were sent", n)
+	})
 }
 
 // rests reports whether all was taken and both routes rest.
@@ -221,44 +220,43 @@ func (p *proxy) asked(host string) bool {
 // down, or wants a password, is named, and nothing is sent past it.
 func TestReading_I20_Proxy(t *testing.T) {
 	kit.Waits(t, 1, "TLS over a real line")
-	for name, row := range map[string]struct {
+	type row struct {
 		wants, has string // user and password
 		down       bool
 		says       []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Open":          {},
 		"WithPassword":  {wants: "proxy-user:S3cr3t-proxy-canary", has: "proxy-user:S3cr3t-proxy-canary"},
 		"WrongPassword": {wants: "proxy-user:S3cr3t-proxy-canary", has: "proxy-user:S3cr3t-old-canary", says: []string{"Proxy Authentication Required"}},
 		"Down":          {down: true, says: []string{"proxyconnect", "connection refused"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ca := newAuthority(t)
-			p := &proxy{user: row.wants}
-			var at string
-			w := newWorld(t, setup{daemon: quick, service: quickly,
-				network: func(w *world) {
-					p.to = listens(t, w.service, ca.leaf(nil))
-					if at = gone(t); !row.down {
-						at = listens(t, p, nil)
-					}
-				},
-				client: func(c *apicall.Config) {
-					c.Transport, c.CAFile, c.Proxy = nil, ca.file, "http://"+strings.TrimPrefix(row.has+"@", "@")+at
-				}})
-			if len(row.says) == 0 {
-				w.archives(20 * time.Second)
-				kit.Check(t, p.asked(apiHost+":443") && p.asked(storeHost+":443"),
-					"the proxy was asked for %q", p.hosts)
-				return
-			}
-			w.pass(20*time.Second, 20*time.Millisecond, w.rests)
-			w.waits()
-			w.says(append(row.says, "route paused")...)
-			n := w.service.CountCalls("register")
-			kit.Check(t, n <= 0, "%d registrations were sent", n)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		ca := newAuthority(t)
+		p := &proxy{user: row.wants}
+		var at string
+		w := newWorld(t, setup{daemon: quick, service: quickly,
+			network: func(w *world) {
+				p.to = listens(t, w.service, ca.leaf(nil))
+				if at = gone(t); !row.down {
+					at = listens(t, p, nil)
+				}
+			},
+			client: func(c *apicall.Config) {
+				c.Transport, c.CAFile, c.Proxy = nil, ca.file, "http://"+strings.TrimPrefix(row.has+"@", "@")+at
+			}})
+		if len(row.says) == 0 {
+			w.archives(20 * time.Second)
+			kit.Check(t, p.asked(apiHost+":443") && p.asked(storeHost+":443"),
+				"the proxy was asked for %q", p.hosts)
+			return
+		}
+		w.pass(20*time.Second, 20*time.Millisecond, w.rests)
+		w.waits()
+		w.says(append(row.says, "route paused")...)
+		n := w.service.CountCalls("register")
+		kit.Check(t, n <= 0, "%d registrations were sent", n)
+	})
 }
 
 // gone is an address at which nobody listens.

@@ -109,12 +109,13 @@ func TestReading_I11_ValidationFileThatDoesNotCome(t *testing.T) {
 			return resp, err
 		}
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		setup   setup
 		between func(*http.Request, http.RoundTripper) (*http.Response, error)
 		after   time.Duration // the network has the file only then
 		comes   bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AfterSomeMinutes": {after: 5 * time.Minute, comes: true},
 		"AfterAnHour":      {after: time.Hour},
 		"Forbidden":        {setup: setup{faults: fault(emulator.Fault{Kind: emulator.Status, Status: 403})}},
@@ -123,38 +124,36 @@ func TestReading_I11_ValidationFileThatDoesNotCome(t *testing.T) {
 		"ProxyPage":        {setup: setup{faults: fault(emulator.Fault{Kind: emulator.HTML})}},
 		"Empty":            {between: answers(nil)},
 		"FarTooLong":       {between: answers(bytes.Repeat([]byte("<x/>"), archive.MaxValidationFile/4+1))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, d := sending(row.setup, "emulate:invalid", "emulate:checked")
-			d.between = row.between
-			s.service = func(c *emulator.Config) { c.Network.ValidationAfter = row.after }
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.pass(2*hour, time.Second, func() bool {
-					all := d.entries()
-					return len(all) == 2 && all[0].State.IsFinal() && all[1].State.IsFinal()
-				})
-				began := time.Now()
-				d.rests(2*hour, placed)
-				took := time.Since(began)
-				kit.Check(t, took <= 25*time.Minute && (row.comes || took >= 14*time.Minute), "the folders were kept back for %v", took)
-				for n, note := range []string{"_REASON.txt", "_DELIVERED.txt"} {
-					e := d.entry(n)
-					found, text := d.foundBeside(e, note)
-					if row.comes {
-						if found == "" || e.Validation != ledger.ValidationIsKept {
-							t.Errorf(`%q: %d: %q, want found other than "", e.Validation = ledger.ValidationIsKept`, e.Folder, e.Validation, found)
-						}
-						continue
-					}
-					if found != "" || e.Validation != ledger.ValidationMissed || !strings.Contains(text, "could not be fetched") || len(d.linesOf(e, "validation-not-fetched")) != 1 {
-						t.Errorf("%q: %d: %q\n%s\nwant found = \"\", e.Validation = ledger.ValidationMissed, text with \"could not be fetched\", len(d.linesOf(e, \"validation-not-fetched\")) = 1", e.Folder, e.Validation, found, text)
-					}
-					kit.Check(t, n != 0 || strings.Contains(text, "The content of the document is invalid."),
-						"the reason is lost:\n%s", text)
-				}
+	}, func(t *testing.T, row row) {
+		s, d := sending(row.setup, "emulate:invalid", "emulate:checked")
+		d.between = row.between
+		s.service = func(c *emulator.Config) { c.Network.ValidationAfter = row.after }
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.pass(2*hour, time.Second, func() bool {
+				all := d.entries()
+				return len(all) == 2 && all[0].State.IsFinal() && all[1].State.IsFinal()
 			})
+			began := time.Now()
+			d.rests(2*hour, placed)
+			took := time.Since(began)
+			kit.Check(t, took <= 25*time.Minute && (row.comes || took >= 14*time.Minute), "the folders were kept back for %v", took)
+			for n, note := range []string{"_REASON.txt", "_DELIVERED.txt"} {
+				e := d.entry(n)
+				found, text := d.foundBeside(e, note)
+				if row.comes {
+					if found == "" || e.Validation != ledger.ValidationIsKept {
+						t.Errorf(`%q: %d: %q, want found other than "", e.Validation = ledger.ValidationIsKept`, e.Folder, e.Validation, found)
+					}
+					continue
+				}
+				if found != "" || e.Validation != ledger.ValidationMissed || !strings.Contains(text, "could not be fetched") || len(d.linesOf(e, "validation-not-fetched")) != 1 {
+					t.Errorf("%q: %d: %q\n%s\nwant found = \"\", e.Validation = ledger.ValidationMissed, text with \"could not be fetched\", len(d.linesOf(e, \"validation-not-fetched\")) = 1", e.Folder, e.Validation, found, text)
+				}
+				kit.Check(t, n != 0 || strings.Contains(text, "The content of the document is invalid."),
+					"the reason is lost:\n%s", text)
+			}
 		})
-	}
+	})
 }
 
 // I4: what an earlier check found does not lie beside a document that was corrected and delivered, nor beside one that came back for another reason.

@@ -135,7 +135,7 @@ func (w *pdfWorld) delivered(documents ...byte) {
 func TestReading_I8_PDFUpload(t *testing.T) {
 	pdf := func(r emulator.PDFReadings) emulator.Readings { return emulator.Readings{PDF: r} }
 	const quarter = 15 * time.Minute
-	for name, s := range map[string]pdfSetup{
+	kit.Rows(t, map[string]pdfSetup{
 		"Specified":         {},
 		"FieldURL":          {readings: pdf(emulator.PDFReadings{URLForm: "url"})},
 		"ObjectWithURL":     {readings: pdf(emulator.PDFReadings{URLForm: "object"})},
@@ -162,28 +162,26 @@ func TestReading_I8_PDFUpload(t *testing.T) {
 		"Tokens": {client: func(c *apicall.Config) {
 			c.Auth.Method, c.Auth.Scopes = apicall.OAuth2, []string{pdfapi.Scope}
 		}, service: func(c *emulator.Config) { c.TokenLife = 30 * time.Second }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			speakPDF(t, s, func(w *pdfWorld) {
-				if s.life == 0 {
-					s.life = time.Hour
+	}, func(t *testing.T, s pdfSetup) {
+		t.Parallel()
+		speakPDF(t, s, func(w *pdfWorld) {
+			if s.life == 0 {
+				s.life = time.Hour
+			}
+			numbers, objects := map[archive.RemoteID]bool{}, map[string]bool{}
+			for n := range byte(3) {
+				ticket := w.mustRegister(n)
+				if life := ticket.Life(); life > s.life || life < s.life-2*time.Second {
+					t.Errorf("document %d: its ticket is used for %v, want %v", n, life, s.life)
 				}
-				numbers, objects := map[archive.RemoteID]bool{}, map[string]bool{}
-				for n := range byte(3) {
-					ticket := w.mustRegister(n)
-					if life := ticket.Life(); life > s.life || life < s.life-2*time.Second {
-						t.Errorf("document %d: its ticket is used for %v, want %v", n, life, s.life)
-					}
-					numbers[ticket.Remote], objects[ticket.URL.Object()] = true, true
-					time.Sleep(ticket.Life() - time.Second) // the address works to its end
-					w.mustUpload(ticket, n)
-				}
-				kit.Check(t, len(numbers) == 3 && len(objects) == 3, "numbers %v, objects %d", numbers, len(objects))
-				w.delivered(0, 1, 2)
-			})
+				numbers[ticket.Remote], objects[ticket.URL.Object()] = true, true
+				time.Sleep(ticket.Life() - time.Second) // the address works to its end
+				w.mustUpload(ticket, n)
+			}
+			kit.Check(t, len(numbers) == 3 && len(objects) == 3, "numbers %v, objects %d", numbers, len(objects))
+			w.delivered(0, 1, 2)
 		})
-	}
+	})
 }
 
 // The service refuses what the configuration says: that is told as a refusal of the request, with the address that is to blame
@@ -215,11 +213,12 @@ func TestReading_I24_PDFUploadWithoutAccess(t *testing.T) {
 	tokens := func(scope string) func(*apicall.Config) {
 		return func(c *apicall.Config) { c.Auth.Method, c.Auth.Scopes = apicall.OAuth2, []string{scope} }
 	}
-	for name, row := range map[string]struct {
+	type row struct {
 		pdfSetup
 		says   string
 		denied bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"403":        {pdfSetup{client: wrong}, "invalid credentials", true},
 		"401":        {pdfSetup{client: wrong, readings: emulator.Readings{BadCredentials: 401}}, "invalid credentials", true},
 		"List":       {pdfSetup{client: wrong, readings: emulator.Readings{PDF: emulator.PDFReadings{ErrorBody: "detail-list"}}}, "invalid credentials", true},
@@ -230,21 +229,19 @@ func TestReading_I24_PDFUploadWithoutAccess(t *testing.T) {
 			c.Auth.Secret = func() (string, error) { return "another secret", nil }
 		}}, "not authorized", true},
 		"OtherPath": {pdfSetup{path: "/v2/smartpdf/invoiceUpload"}, "502", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			speakPDF(t, row.pdfSetup, func(w *pdfWorld) {
-				_, err := w.register(1, pdfBody)
-				e := apicall.AsError(err)
-				if err == nil || e.Outcome == apicall.Refused || e.Denied != row.denied || !strings.Contains(e.Error(), row.says) {
-					t.Errorf("%v, denied %t: %v", e.Outcome, e.Denied, err)
-				}
-				kit.Check(t, !row.denied || e.Outcome == apicall.NotProcessed || e.Outcome == apicall.NotSent,
-					"%v: a slot may have been made: %v", e.Outcome, err)
-				w.delivered()
-			})
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		speakPDF(t, row.pdfSetup, func(w *pdfWorld) {
+			_, err := w.register(1, pdfBody)
+			e := apicall.AsError(err)
+			if err == nil || e.Outcome == apicall.Refused || e.Denied != row.denied || !strings.Contains(e.Error(), row.says) {
+				t.Errorf("%v, denied %t: %v", e.Outcome, e.Denied, err)
+			}
+			kit.Check(t, !row.denied || e.Outcome == apicall.NotProcessed || e.Outcome == apicall.NotSent,
+				"%v: a slot may have been made: %v", e.Outcome, err)
+			w.delivered()
 		})
-	}
+	})
 }
 
 // An answer that gives the number or the address of another slot can be told from a good one: by the number, or by the object

@@ -148,7 +148,7 @@ func (w *world) provenDelivered() {
 // A drop of single PDFs delivers each under every reading, and nothing of it is ever called archived, while the vaults work beside.
 func TestReading_I12_PDFsAreDelivered(t *testing.T) {
 	pdf := func(r emulator.PDFReadings) emulator.Readings { return emulator.Readings{PDF: r} }
-	for name, s := range map[string]setup{
+	kit.Rows(t, map[string]setup{
 		"Specified":        {},
 		"Object":           {readings: pdf(emulator.PDFReadings{URLForm: "object"})},
 		"NoBumIDUntold":    {readings: pdf(emulator.PDFReadings{URLForm: "url", BumID: "none", Validity: "untold"})},
@@ -171,21 +171,19 @@ func TestReading_I12_PDFsAreDelivered(t *testing.T) {
 		"ClockBehind":      {service: clockAhead(-48 * time.Hour)},
 		"ClockAheadUntold": {service: clockAhead(48 * time.Hour), readings: pdf(emulator.PDFReadings{Validity: "untold"})},
 		"OtherPath":        {pdf: &pdfDrop{path: "/v2/smartpdf/invoiceUpload"}, service: func(c *emulator.Config) { c.PDF.Path = "/v2/smartpdf/invoiceUpload" }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if s.pdf == nil {
-				s.pdf = &pdfDrop{}
+	}, func(t *testing.T, s setup) {
+		t.Parallel()
+		if s.pdf == nil {
+			s.pdf = &pdfDrop{}
+		}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.archivesBeside(ledger.Delivered, 3, hour)
+			for _, s := range w.service.PDFSlots() {
+				kit.Check(t, len(s.PUTs) == 1 && s.Flows == 1, "slot %+v", s)
 			}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.archivesBeside(ledger.Delivered, 3, hour)
-				for _, s := range w.service.PDFSlots() {
-					kit.Check(t, len(s.PUTs) == 1 && s.Flows == 1, "slot %+v", s)
-				}
-				kit.Lacks(t, "what is said", w.said(), "scan 0.pdf archived")
-			})
+			kit.Lacks(t, "what is said", w.said(), "scan 0.pdf archived")
 		})
-	}
+	})
 }
 
 func clockAhead(d time.Duration) func(*emulator.Config) {
@@ -229,23 +227,21 @@ func TestReading_I24_PDFUploadPauses(t *testing.T) {
 // An answer to a registration that is lost, cut or strange: there may be an unused slot. The PDF is registered again and is
 // delivered once.
 func TestReading_I9_PDFRegistrationUnanswered(t *testing.T) {
-	for name, f := range map[string]emulator.Fault{
+	kit.Rows(t, map[string]emulator.Fault{
 		"LostBefore": {Kind: emulator.Abort}, "LostAfter": {Kind: emulator.Abort, IsAfterWork: true}, "Cut": {Kind: emulator.Cut},
 		"Truncated": {Kind: emulator.Truncate}, "Garbled": {Kind: emulator.Garble}, "Empty": {Kind: emulator.Empty}, "Page": {Kind: emulator.HTML, IsAfterWork: true},
 		"500After": {Kind: emulator.Status, Status: 500, IsAfterWork: true}, "NoAddress": {Kind: emulator.MissingURL}, "Refused": {Kind: emulator.Refuse},
 		"429": {Kind: emulator.Status, Status: 429, RetryAfter: time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := setup{pdf: &pdfDrop{}, faults: func(op string, n int) emulator.Fault {
-				if op == "pdf-register" && n%2 == 1 && n < 6 {
-					return f
-				}
-				return emulator.Fault{}
-			}}
-			virtual(t, s, func(t *testing.T, w *world) { w.archivesBeside(ledger.Delivered, 3, 6*hour) })
-		})
-	}
+	}, func(t *testing.T, f emulator.Fault) {
+		t.Parallel()
+		s := setup{pdf: &pdfDrop{}, faults: func(op string, n int) emulator.Fault {
+			if op == "pdf-register" && n%2 == 1 && n < 6 {
+				return f
+			}
+			return emulator.Fault{}
+		}}
+		virtual(t, s, func(t *testing.T, w *world) { w.archivesBeside(ledger.Delivered, 3, 6*hour) })
+	})
 }
 
 // An upload that nobody answered may have begun a flow. It waits for a person, whatever the service made of it, unless the
@@ -336,54 +332,53 @@ func TestReading_I2_PDFClosedByMistake(t *testing.T) {
 // the others wait, and after three a person is called. By his word they go on at once, and without it by themselves.
 func TestReading_I2_PDFStoreAwayForADay(t *testing.T) {
 	const files, away = 60, 8 * hour
-	for name, row := range map[string]struct {
+	type row struct {
 		f      emulator.Fault
 		most   int // PDFs of which nobody knows what became
 		person bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"503BeforeTheContent": {emulator.Fault{Kind: emulator.Status}, 0, false},
 		"LostBefore":          {emulator.Fault{Kind: emulator.Abort}, 0, false},
 		"503AfterTheContent":  {emulator.Fault{Kind: emulator.Status, IsAfterBody: true}, 5, false},
 		"Resumed":             {emulator.Fault{Kind: emulator.Status, IsAfterBody: true}, 5, true},
 		"LostAfterTheContent": {emulator.Fault{Kind: emulator.Abort, IsAfterBody: true}, 5, false},
 		"Hangs":               {emulator.Fault{DelayAfter: 24 * hour}, 5, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var until time.Time
-			s := setup{pdf: &pdfDrop{files: files}, service: func(*emulator.Config) { until = time.Now().Add(away) }, faults: func(op string, _ int) emulator.Fault {
-				if op == "pdf-upload" && time.Now().Before(until) {
-					return row.f
-				}
-				return emulator.Fault{}
-			}}
-			virtual(t, s, func(t *testing.T, w *world) {
-				doubted := func() int { return len(w.pdfEntriesIn(ledger.Quarantined)) }
-				w.pass(away-time.Minute, time.Minute, never)
-				if n := doubted(); n > row.most || n < min(row.most, 3) || len(w.pdfEntriesIn(ledger.Delivered)) > 0 {
-					t.Errorf("I2: of %d PDFs nobody knows where they are, want at most %d", n, row.most)
-				}
-				pauses := w.daemon.State().Pauses
-				if len(pauses) != 1 || pauses[0].Target != ingest.PDFStoreTarget() || pauses[0].NeedsPerson() != (row.most > 0) {
-					t.Errorf("I26: %+v", pauses)
-				} else if p := pauses[0]; row.most > 0 && (!strings.Contains(p.Advice(), `vaultd resume "pdf store"`) || !strings.Contains(w.said(), "doubt-in-a-row")) {
-					t.Errorf("I26: %q", p.Advice())
-				}
-				w.pass(2*time.Minute, time.Minute, never)
-				within := 9 * hour
-				if row.person {
-					kit.Must(w.t, w.daemon.Actions().ResumeUploads(t.Context(), ingest.PDFStoreTarget(), operator.Person{UID: 7, Reason: "it works again"}))
-					within = time.Hour
-				}
-				waits := func() bool { return len(w.pdfEntriesIn(ledger.Delivered))+doubted() < files }
-				if !w.pass(within, time.Minute, func() bool { return !waits() }) || doubted() > row.most {
-					t.Errorf("I25: %d are delivered and %d in doubt", len(w.pdfEntriesIn(ledger.Delivered)), doubted())
-				}
-				w.proven()
-				w.provenDelivered()
-			})
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		var until time.Time
+		s := setup{pdf: &pdfDrop{files: files}, service: func(*emulator.Config) { until = time.Now().Add(away) }, faults: func(op string, _ int) emulator.Fault {
+			if op == "pdf-upload" && time.Now().Before(until) {
+				return row.f
+			}
+			return emulator.Fault{}
+		}}
+		virtual(t, s, func(t *testing.T, w *world) {
+			doubted := func() int { return len(w.pdfEntriesIn(ledger.Quarantined)) }
+			w.pass(away-time.Minute, time.Minute, never)
+			if n := doubted(); n > row.most || n < min(row.most, 3) || len(w.pdfEntriesIn(ledger.Delivered)) > 0 {
+				t.Errorf("I2: of %d PDFs nobody knows where they are, want at most %d", n, row.most)
+			}
+			pauses := w.daemon.State().Pauses
+			if len(pauses) != 1 || pauses[0].Target != ingest.PDFStoreTarget() || pauses[0].NeedsPerson() != (row.most > 0) {
+				t.Errorf("I26: %+v", pauses)
+			} else if p := pauses[0]; row.most > 0 && (!strings.Contains(p.Advice(), `vaultd resume "pdf store"`) || !strings.Contains(w.said(), "doubt-in-a-row")) {
+				t.Errorf("I26: %q", p.Advice())
+			}
+			w.pass(2*time.Minute, time.Minute, never)
+			within := 9 * hour
+			if row.person {
+				kit.Must(w.t, w.daemon.Actions().ResumeUploads(t.Context(), ingest.PDFStoreTarget(), operator.Person{UID: 7, Reason: "it works again"}))
+				within = time.Hour
+			}
+			waits := func() bool { return len(w.pdfEntriesIn(ledger.Delivered))+doubted() < files }
+			if !w.pass(within, time.Minute, func() bool { return !waits() }) || doubted() > row.most {
+				t.Errorf("I25: %d are delivered and %d in doubt", len(w.pdfEntriesIn(ledger.Delivered)), doubted())
+			}
+			w.proven()
+			w.provenDelivered()
 		})
-	}
+	})
 }
 
 // pdfEntriesIn are the entries of single PDFs in a state.
@@ -423,12 +418,13 @@ func TestReading_I2_PDFUploadFailsBeforeItsContent(t *testing.T) {
 // An address that died early, or was over when its answer came, and an upload that the store refuses: nothing was stored, so the PDF
 // is registered again, and is delivered once. Nothing is sent to an address that says that it is over.
 func TestReading_I6_PDFAddressOver(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		op       string
 		f        emulator.Fault
 		window   time.Duration
 		validity string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"DiedEarly":               {op: "pdf-upload", f: emulator.Fault{Kind: emulator.DeadToken}},
 		"DiedEarlyUntold":         {op: "pdf-upload", f: emulator.Fault{Kind: emulator.DeadToken}, validity: "untold"},
 		"Refused403":              {op: "pdf-upload", f: emulator.Fault{Kind: emulator.Status, Status: 403}},
@@ -437,20 +433,18 @@ func TestReading_I6_PDFAddressOver(t *testing.T) {
 		"OverWhenAnsweredUntold":  {op: "pdf-register", f: emulator.Fault{DelayAfter: 45 * time.Second}, window: 30 * time.Second, validity: "untold"},
 		"NearlyOver":              {op: "pdf-register", f: emulator.Fault{DelayAfter: 29 * time.Second}, window: 30 * time.Second},
 		"OverWhenAnsweredAnyTime": {op: "pdf-register", f: emulator.Fault{DelayAfter: 59 * time.Second}, window: 61 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := setup{pdf: &pdfDrop{files: 2}, readings: emulator.Readings{PDF: emulator.PDFReadings{Validity: row.validity}},
-				service: func(c *emulator.Config) { c.PDF.Window = row.window },
-				faults: func(op string, n int) emulator.Fault {
-					if op == row.op && n <= 2 {
-						return row.f
-					}
-					return emulator.Fault{}
-				}}
-			virtual(t, s, func(t *testing.T, w *world) { w.archivesBeside(ledger.Delivered, 2, 6*hour) })
-		})
-	}
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		s := setup{pdf: &pdfDrop{files: 2}, readings: emulator.Readings{PDF: emulator.PDFReadings{Validity: row.validity}},
+			service: func(c *emulator.Config) { c.PDF.Window = row.window },
+			faults: func(op string, n int) emulator.Fault {
+				if op == row.op && n <= 2 {
+					return row.f
+				}
+				return emulator.Fault{}
+			}}
+		virtual(t, s, func(t *testing.T, w *world) { w.archivesBeside(ledger.Delivered, 2, 6*hour) })
+	})
 }
 
 // A number or an address that is answered twice is used once. The other document waits for a person.

@@ -19,11 +19,12 @@ func allows(hosts ...string) func(*apicall.Config) {
 // Redirects that are followed. The same host and a listed one get everything again, credentials included; the object
 // store never does.
 func TestReading_I20_RedirectsFollowed(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		setup
 		host       string // must have been sent to
 		authorized bool   // with credentials
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"SameHost":   {setup{readings: emulator.Readings{RedirectTo: "same"}}, apiHost, true},
 		"ListedHost": {setup{readings: emulator.Readings{RedirectTo: "https://eu.example"}, client: allows("eu.example", storeHost)}, "eu.example", true},
 		"ListedHostTokens": {setup{readings: emulator.Readings{RedirectTo: "https://eu.example"}, service: tokensOnly,
@@ -32,19 +33,17 @@ func TestReading_I20_RedirectsFollowed(t *testing.T) {
 		"OtherStoreWithHeaders": {setup{readings: emulator.Readings{StoreRedirectTo: "https://store-2.example", URLForm: "headers"}}, "store-2.example", false},
 		"OtherStoreListed": {setup{readings: emulator.Readings{StoreRedirectTo: "https://store-2.example"},
 			client: allows(storeHost, "store-2.example")}, "store-2.example", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, row.setup, func(t *testing.T, w *world) {
-				w.archives(hour)
-				there := w.sentTo(row.host)
-				kit.Check(t, len(there) != 0, "nothing went to %s", row.host)
-				for _, c := range there {
-					kit.Want(t, fmt.Sprintf("%s %s: credentials", c.method, c.path), c.authorized, row.authorized)
-				}
-			})
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		virtual(t, row.setup, func(t *testing.T, w *world) {
+			w.archives(hour)
+			there := w.sentTo(row.host)
+			kit.Check(t, len(there) != 0, "nothing went to %s", row.host)
+			for _, c := range there {
+				kit.Want(t, fmt.Sprintf("%s %s: credentials", c.method, c.path), c.authorized, row.authorized)
+			}
 		})
-	}
+	})
 }
 
 // Redirects that are not followed: the host is named, nothing reaches it, and all goes on when the service's side is
@@ -97,55 +96,52 @@ func TestReading_I2_I11_MovedPostStaysAPost(t *testing.T) {
 
 // The status that turns a POST into a GET: its 200 would look like success.
 func TestReading_I12_RedirectThatWouldLoseTheBody(t *testing.T) {
-	for name, status := range map[string]int{"303": 303} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var broken atomic.Bool
-			broken.Store(true)
-			s := setup{between: func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-				if !broken.Load() || r.Method != http.MethodPost {
-					return next.RoundTrip(r)
-				}
-				_ = r.Body.Close()
-				return &http.Response{StatusCode: status, Header: http.Header{"Location": {"https://" + apiHost + "/v1/vaults"}}, Body: http.NoBody, Request: r}, nil
-			}}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.pass(20*time.Minute, time.Second, never)
-				w.waits()
-				w.says("the redirect would turn the POST into a GET", "route paused")
-				broken.Store(false)
-				w.archives(hour)
-			})
+	kit.Rows(t, map[string]int{"303": 303}, func(t *testing.T, status int) {
+		t.Parallel()
+		var broken atomic.Bool
+		broken.Store(true)
+		s := setup{between: func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if !broken.Load() || r.Method != http.MethodPost {
+				return next.RoundTrip(r)
+			}
+			_ = r.Body.Close()
+			return &http.Response{StatusCode: status, Header: http.Header{"Location": {"https://" + apiHost + "/v1/vaults"}}, Body: http.NoBody, Request: r}, nil
+		}}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.pass(20*time.Minute, time.Second, never)
+			w.waits()
+			w.says("the redirect would turn the POST into a GET", "route paused")
+			broken.Store(false)
+			w.archives(hour)
 		})
-	}
+	})
 }
 
 // An upload address against the rules is never sent to: the host is named, the route rests, nothing is blamed.
 func TestReading_I20_UploadAddressRefused(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		client func(*apicall.Config)
 		store  string
 		says   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NotInTheList": {allows("other.example"), "https://wrong.example/packages", "upload address: host wrong.example refused: it is not in service.allowed_hosts"},
 		"PlainHTTP":    {nil, "http://wrong.example/packages", "upload address: host wrong.example refused: plain http is not allowed"},
 		"PrivateNet":   {nil, "https://10.0.0.7/packages", "upload address: host 10.0.0.7 refused: its address is not a public one"},
 		"ThisMachine":  {nil, "https://localhost/packages", "upload address: host localhost refused: it is this machine"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var store atomic.Value
-			store.Store(row.store)
-			s := setup{client: row.client, service: func(c *emulator.Config) { c.StoreURL = func() string { return store.Load().(string) } }}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.pass(20*time.Minute, time.Second, never)
-				w.waits()
-				w.says(row.says, "route paused", "vault ACME", "vault BETA")
-				n := w.service.CountCalls("upload")
-				kit.Check(t, n <= 0, "%d uploads", n)
-				store.Store("https://other.example/packages")
-				w.archives(hour)
-			})
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		var store atomic.Value
+		store.Store(row.store)
+		s := setup{client: row.client, service: func(c *emulator.Config) { c.StoreURL = func() string { return store.Load().(string) } }}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.pass(20*time.Minute, time.Second, never)
+			w.waits()
+			w.says(row.says, "route paused", "vault ACME", "vault BETA")
+			n := w.service.CountCalls("upload")
+			kit.Check(t, n <= 0, "%d uploads", n)
+			store.Store("https://other.example/packages")
+			w.archives(hour)
 		})
-	}
+	})
 }

@@ -20,11 +20,12 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 	const day = 24 * time.Hour
 	began := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of every bubble
 	ten := began.AddDate(10, 0, 0).Sub(began)
-	for name, row := range map[string]struct {
+	type row struct {
 		years          archive.Retention
 		after          time.Duration // since the bubble began
 		ended, missing int           // of the six documents
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AYearOn":                     {10, 365 * day, 0, 0},
 		"TheDayBefore":                {10, ten - day, 0, 0},
 		"TheDayOfTheEnd":              {10, ten + 2*time.Hour, 6, 0}, // the last hour has archived them
@@ -32,43 +33,41 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 		"SixteenYearsOn":              {10, began.AddDate(16, 0, 0).Sub(began), 6, 0},
 		"SixteenYearsOn_NotKnown":     {0, began.AddDate(16, 0, 0).Sub(began), 0, 6},
 		"TheContractSaysMore_TooSoon": {15, began.AddDate(11, 0, 0).Sub(began), 0, 6},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := setup{readings: emulator.Readings{Retention: ten}, daemon: func(c *daemon.Config) {
-				for i := range c.Drops {
-					c.Drops[i].Retention = row.years
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		s := setup{readings: emulator.Readings{Retention: ten}, daemon: func(c *daemon.Config) {
+			for i := range c.Drops {
+				c.Drops[i].Retention = row.years
+			}
+		}}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.archives(time.Hour)
+			w.halt() // nobody looks for folders for so long
+			calls := len(w.sentTo(apiHost))
+			time.Sleep(row.after - time.Since(began))
+			c := kit.Value(w.daemon.Reconcile(t.Context(), operator.Person{UID: 7}))(w.t)
+			ended, missing := 0, 0
+			for _, v := range c.Vaults {
+				ended, missing = ended+v.Ended, missing+v.Missing.Count
+				want := 3 - v.Ended - v.Missing.Count
+				kit.Check(t, v.Index.Complete && v.Indexed == want && v.Listed == want, "vault %s: %+v", v.Vault, v)
+			}
+			if ended != row.ended || missing != row.missing || c.Differences() != row.missing || !c.Complete() {
+				t.Errorf("%d ended, %d missing, %d differences", ended, missing, c.Differences())
+			}
+			for _, e := range w.entries() {
+				if e.Contradicted || e.NeedsReconcile || !e.IsAtRest() {
+					t.Errorf("%q: contradicted %t, in doubt %t, at rest %t", e.Folder, e.Contradicted, e.NeedsReconcile, e.IsAtRest())
 				}
-			}}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.archives(time.Hour)
-				w.halt() // nobody looks for folders for so long
-				calls := len(w.sentTo(apiHost))
-				time.Sleep(row.after - time.Since(began))
-				c := kit.Value(w.daemon.Reconcile(t.Context(), operator.Person{UID: 7}))(w.t)
-				ended, missing := 0, 0
-				for _, v := range c.Vaults {
-					ended, missing = ended+v.Ended, missing+v.Missing.Count
-					want := 3 - v.Ended - v.Missing.Count
-					kit.Check(t, v.Index.Complete && v.Indexed == want && v.Listed == want, "vault %s: %+v", v.Vault, v)
+			}
+			for _, one := range w.sentTo(apiHost)[calls:] {
+				if one.method != "GET" || !strings.HasSuffix(one.path, "/documents/status") && !strings.HasSuffix(one.path, "/index") {
+					t.Errorf("%s %s", one.method, one.path)
 				}
-				if ended != row.ended || missing != row.missing || c.Differences() != row.missing || !c.Complete() {
-					t.Errorf("%d ended, %d missing, %d differences", ended, missing, c.Differences())
-				}
-				for _, e := range w.entries() {
-					if e.Contradicted || e.NeedsReconcile || !e.IsAtRest() {
-						t.Errorf("%q: contradicted %t, in doubt %t, at rest %t", e.Folder, e.Contradicted, e.NeedsReconcile, e.IsAtRest())
-					}
-				}
-				for _, one := range w.sentTo(apiHost)[calls:] {
-					if one.method != "GET" || !strings.HasSuffix(one.path, "/documents/status") && !strings.HasSuffix(one.path, "/index") {
-						t.Errorf("%s %s", one.method, one.path)
-					}
-				}
-				w.proven()
-			})
+			}
+			w.proven()
 		})
-	}
+	})
 }
 
 // The bill is made of what the service archived, in the calendar year of its

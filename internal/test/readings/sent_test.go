@@ -39,21 +39,19 @@ func damages(first int32) func(*daemon.Config) {
 // A package that was changed on the disk after it was sealed, at stores that do not look at Content-MD5: what is
 // archived is what was sealed, and the registration that was open is used.
 func TestReading_I4_APackageChangedOnTheDisk(t *testing.T) {
-	for name, readings := range map[string]emulator.Readings{
+	kit.Rows(t, map[string]emulator.Readings{
 		"StoreChecks":            {},
 		"StoreIgnoresContentMD5": {ContentMD5: "ignore", ETag: "none"},
 		"ItsETagIsMD5":           {ContentMD5: "ignore", ETag: "md5"},
 		"StoreKeepsWhatEndsSoon": {ContentMD5: "ignore", ETag: "none", ShortBody: "keep"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, setup{readings: readings, daemon: damages(2)}, func(t *testing.T, w *world) {
-				w.archives(hour)
-				w.onceEach()
-				w.says("a package in the spool is no longer what was sealed")
-			})
+	}, func(t *testing.T, readings emulator.Readings) {
+		t.Parallel()
+		virtual(t, setup{readings: readings, daemon: damages(2)}, func(t *testing.T, w *world) {
+			w.archives(hour)
+			w.onceEach()
+			w.says("a package in the spool is no longer what was sealed")
 		})
-	}
+	})
 }
 
 // A 2xx that came before the whole package had left, or with words that are no object store's yes: the same bytes go to
@@ -83,19 +81,17 @@ func TestReading_I12_AYesToLessThanThePackage(t *testing.T) {
 
 // A store that takes packages of one type alone gets that one; the type that its address signs comes before it.
 func TestReading_I4_TheTypeOfAPackage(t *testing.T) {
-	for name, r := range map[string]emulator.Readings{
+	kit.Rows(t, map[string]emulator.Readings{
 		"ByTheConfiguration": {PackageType: "application/zip"},
 		"ByTheTicket":        {PackageType: "application/octet-stream", URLForm: "headers"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			configured := func(c *vaultapi.Config) { c.ContentType = r.PackageType }
-			virtual(t, setup{readings: r, vaultapi: configured}, func(t *testing.T, w *world) {
-				w.archives(hour)
-				w.onceEach()
-			})
+	}, func(t *testing.T, r emulator.Readings) {
+		t.Parallel()
+		configured := func(c *vaultapi.Config) { c.ContentType = r.PackageType }
+		virtual(t, setup{readings: r, vaultapi: configured}, func(t *testing.T, w *world) {
+			w.archives(hour)
+			w.onceEach()
 		})
-	}
+	})
 }
 
 // onceEach wants each document registered once.

@@ -81,22 +81,20 @@ func TestReading_I4_UploadsWithoutAnAnswer(t *testing.T) {
 // Other refusals than that of the header never make a package leave without
 // Content-MD5.
 func TestReading_I4_ContentMD5IsKept(t *testing.T) {
-	for name, fault := range map[string]emulator.Fault{
+	kit.Rows(t, map[string]emulator.Fault{
 		"Malformed": {Kind: emulator.Status, Status: 400},
 		"Denied":    {Kind: emulator.Status, Status: 403},
 		"Expired":   {Kind: emulator.DeadToken},
 		"Faulty":    {Kind: emulator.Status, Status: 501},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, setup{faults: first(2, "upload", fault)}, func(t *testing.T, w *world) {
-				w.archives(hour)
-				for _, c := range w.sentTo(storeHost) {
-					kit.Check(t, c.md5, "an upload without Content-MD5 at %v", c.at)
-				}
-			})
+	}, func(t *testing.T, fault emulator.Fault) {
+		t.Parallel()
+		virtual(t, setup{faults: first(2, "upload", fault)}, func(t *testing.T, w *world) {
+			w.archives(hour)
+			for _, c := range w.sentTo(storeHost) {
+				kit.Check(t, c.md5, "an upload without Content-MD5 at %v", c.at)
+			}
 		})
-	}
+	})
 }
 
 // A store that answers 417 to "Expect: 100-continue" gets the same upload once

@@ -92,44 +92,42 @@ func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
 // Two vaults with accounts of their own, one of passwords and one of tokens: everything is archived, each account is told of
 // its own vault alone, and the wrong secret of one stops no other. The right one counts while vaultd runs.
 func TestReading_I24_AnAccountForEachVault(t *testing.T) {
-	for name, tokens := range map[string]bool{"Passwords": false, "Tokens": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var secret atomic.Value
-			secret.Store("S3cr3t of last year, canary")
-			s := setup{daemon: func(c *daemon.Config) { c.Drops[1].Account = "beta" },
-				service: func(c *emulator.Config) {
-					c.ClientID, c.ClientSecret = user, password
-					c.Vaults[1].Account = emulator.Account{Name: "beta-user", Secret: "S3cr3t of beta, canary"}
-				},
-				vaultapi: func(c *vaultapi.Config) {
-					auth := apicall.Auth{Method: apicall.Basic, Username: "beta-user", Secret: func() (string, error) { return secret.Load().(string), nil }}
-					if tokens {
-						auth.Method = apicall.OAuth2
-					}
-					beta := kit.Value(c.API.WithAuth(auth))(t)
-					c.Accounts = map[archive.VaultID]*apicall.API{"BETA": beta}
-				}}
-			if tokens {
-				s.client = withTokens
+	kit.Rows(t, map[string]bool{"Passwords": false, "Tokens": true}, func(t *testing.T, tokens bool) {
+		t.Parallel()
+		var secret atomic.Value
+		secret.Store("S3cr3t of last year, canary")
+		s := setup{daemon: func(c *daemon.Config) { c.Drops[1].Account = "beta" },
+			service: func(c *emulator.Config) {
+				c.ClientID, c.ClientSecret = user, password
+				c.Vaults[1].Account = emulator.Account{Name: "beta-user", Secret: "S3cr3t of beta, canary"}
+			},
+			vaultapi: func(c *vaultapi.Config) {
+				auth := apicall.Auth{Method: apicall.Basic, Username: "beta-user", Secret: func() (string, error) { return secret.Load().(string), nil }}
+				if tokens {
+					auth.Method = apicall.OAuth2
+				}
+				beta := kit.Value(c.API.WithAuth(auth))(t)
+				c.Accounts = map[archive.VaultID]*apicall.API{"BETA": beta}
+			}}
+		if tokens {
+			s.client = withTokens
+		}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.pass(hour, 10*time.Second, never)
+			for _, e := range w.entries() {
+				kit.Check(t, (e.Vault == "ACME") == (e.State == ledger.Archived),
+					"%q of vault %s is %s", e.Folder, e.Vault, e.State)
 			}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.pass(hour, 10*time.Second, never)
-				for _, e := range w.entries() {
-					kit.Check(t, (e.Vault == "ACME") == (e.State == ledger.Archived),
-						"%q of vault %s is %s", e.Folder, e.Vault, e.State)
-				}
-				for _, p := range w.daemon.State().Pauses {
-					kit.Want(t, "paused", p.Target, ingest.RegisterTarget("BETA"))
-				}
-				secret.Store("S3cr3t of beta, canary")
-				w.archives(hour)
-				w.pass(25*hour, hour, never)
-				got := w.daemon.State().Advice
-				kit.Check(t, len(got) <= 0, "advice %q", got)
-			})
+			for _, p := range w.daemon.State().Pauses {
+				kit.Want(t, "paused", p.Target, ingest.RegisterTarget("BETA"))
+			}
+			secret.Store("S3cr3t of beta, canary")
+			w.archives(hour)
+			w.pass(25*hour, hour, never)
+			got := w.daemon.State().Advice
+			kit.Check(t, len(got) <= 0, "advice %q", got)
 		})
-	}
+	})
 }
 
 // seldomRescan makes long virtual times cheap.

@@ -135,11 +135,12 @@ func shortGrace(c *daemon.Config) { c.Grace = 30 * time.Minute }
 // Addresses of six seconds, and every way in which an upload can miss them: what is unclear is never sent again on
 // silence, the service's own word ends it, and each document is archived once.
 func TestReading_I2_I6_AddressesOfSixSeconds(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		calls   int // the first so many uploads suffer
 		fault   emulator.Fault
 		unclear bool // some must have been in doubt
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Calm":                       {},
 		"AnswersLost":                {40, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, true},
 		"AnswersLate":                {12, emulator.Fault{DelayAfter: 20 * time.Second}, true},
@@ -151,21 +152,19 @@ func TestReading_I2_I6_AddressesOfSixSeconds(t *testing.T) {
 		"AcceptedAndLost":            {2, emulator.Fault{Kind: emulator.Vanish}, true},
 		"ProxyPageInsteadOfAnswer":   {40, emulator.Fault{Kind: emulator.HTML, IsAfterWork: true}, true},
 		"AnswersLateByRetryOfAnHour": {40, emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: hour}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := setup{service: shortLived, daemon: shortGrace, faults: first(row.calls, "upload", row.fault)}
-			virtual(t, s, func(t *testing.T, w *world) {
-				doubted := false
-				w.pass(24*hour, 5*time.Second, func() bool {
-					doubted = doubted || w.count(ledger.Unclear) > 0
-					return w.allArchived()
-				})
-				w.archives(hour)
-				kit.Want(t, "in doubt", doubted, row.unclear)
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		s := setup{service: shortLived, daemon: shortGrace, faults: first(row.calls, "upload", row.fault)}
+		virtual(t, s, func(t *testing.T, w *world) {
+			doubted := false
+			w.pass(24*hour, 5*time.Second, func() bool {
+				doubted = doubted || w.count(ledger.Unclear) > 0
+				return w.allArchived()
 			})
+			w.archives(hour)
+			kit.Want(t, "in doubt", doubted, row.unclear)
 		})
-	}
+	})
 }
 
 // A package that shows at the service only after its window, where late ones count and where they do not.
@@ -199,22 +198,20 @@ func TestReading_I2_LatePackage(t *testing.T) {
 
 // The secret's file is missing for a while: the routes rest, and nobody is told what was in it.
 func TestReading_I24_SecretUnreadableForAWhile(t *testing.T) {
-	for name, client := range map[string]func(*apicall.Config){"Basic": nil, "Tokens": withTokens} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := setup{client: client, secret: " "}
-			if client != nil {
-				s.service = tokensOnly
-			}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.setSecret("")
-				w.pass(10*time.Minute, time.Second, never)
-				w.waits()
-				w.says("the secret cannot be read: it is empty", "route paused")
-				kit.Lacks(t, "what is said", w.said(), password)
-				w.setSecret(password)
-				w.archives(hour)
-			})
+	kit.Rows(t, map[string]func(*apicall.Config){"Basic": nil, "Tokens": withTokens}, func(t *testing.T, client func(*apicall.Config)) {
+		t.Parallel()
+		s := setup{client: client, secret: " "}
+		if client != nil {
+			s.service = tokensOnly
+		}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.setSecret("")
+			w.pass(10*time.Minute, time.Second, never)
+			w.waits()
+			w.says("the secret cannot be read: it is empty", "route paused")
+			kit.Lacks(t, "what is said", w.said(), password)
+			w.setSecret(password)
+			w.archives(hour)
 		})
-	}
+	})
 }

@@ -72,11 +72,12 @@ func (w *World) states(k archive.Key) (all []string) {
 // TestUnclear_I2 leaves PUTs without an answer until the window is over.
 func TestUnclear_I2(t *testing.T) {
 	const late = 5 * time.Hour
-	for name, row := range map[string]struct {
+	type row struct {
 		fault         emulator.Fault
 		registrations int
 		unclear       bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"FailedAndNotStored": {emulator.Fault{Kind: emulator.Abort}, 2, true},
 		"FailedButStored":    {emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, 1, true},
 		"CutInTheMiddle":     {emulator.Fault{Kind: emulator.CutRequest}, 2, true},
@@ -84,28 +85,26 @@ func TestUnclear_I2(t *testing.T) {
 		"AnsweredLandsLate":  {emulator.Fault{VisibleAfter: late}, 1, false},
 		"AnsweredAndLost":    {emulator.Fault{Kind: emulator.Vanish}, 2, true},
 		"NeverConnected":     {emulator.Fault{Kind: emulator.Refuse}, 2, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 3})
-				w.SetPlan(forUntil(w, "upload", 30*time.Minute, row.fault))
-				w.Start()
-				w.DropFolders(0, MakeFolder(3, 0, Good))
-				w.Advance(40 * time.Minute)
-				w.RunUntilCalm(72 * time.Hour)
-				o := w.Check(true)
-				e := o.Entries[0]
-				passed := w.states(e.Key)
-				unclear := slices.Contains(passed, ledger.Unclear.String())
-				if e.State != ledger.Archived || e.PossibleDouble || len(e.Registrations) < row.registrations || unclear != row.unclear {
-					t.Errorf("%s after %d registrations, double %v, by %q", e.State, len(e.Registrations), e.PossibleDouble, passed)
-				}
-				kit.Check(t, row.registrations != 1 || len(e.Registrations) == 1,
-					"registered %d times", len(e.Registrations))
-			})
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, Config{Seed: 3})
+			w.SetPlan(forUntil(w, "upload", 30*time.Minute, row.fault))
+			w.Start()
+			w.DropFolders(0, MakeFolder(3, 0, Good))
+			w.Advance(40 * time.Minute)
+			w.RunUntilCalm(72 * time.Hour)
+			o := w.Check(true)
+			e := o.Entries[0]
+			passed := w.states(e.Key)
+			unclear := slices.Contains(passed, ledger.Unclear.String())
+			if e.State != ledger.Archived || e.PossibleDouble || len(e.Registrations) < row.registrations || unclear != row.unclear {
+				t.Errorf("%s after %d registrations, double %v, by %q", e.State, len(e.Registrations), e.PossibleDouble, passed)
+			}
+			kit.Check(t, row.registrations != 1 || len(e.Registrations) == 1,
+				"registered %d times", len(e.Registrations))
 		})
-	}
+	})
 }
 
 // TestSameNumber_I25 meets a service that registers a document again under the number
@@ -170,48 +169,47 @@ func TestCrossWired_I8(t *testing.T) {
 // anew, in the same bytes while both are open, and with the object's name in the query. Nothing is uploaded to
 // it by the second document, which alone is stopped; when it happens again, the route is.
 func TestSharedAddress_I8(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		kind    emulator.Kind
 		inQuery bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"SignedAnew":             {emulator.SharedAddress, false},
 		"SignedAnewKeyInQuery":   {emulator.SharedAddress, true},
 		"SameBytes":              {emulator.RepeatedAddress, false},
 		"SameBytesAndKeyInQuery": {emulator.RepeatedAddress, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 6, Emulator: func(c *emulator.Config) { c.Readings.KeyInQuery = row.inQuery }})
-				w.Start()
-				w.DropFolders(0, MakeFolder(6, 0, Good))
-				w.Advance(5 * time.Minute) // stored; its address still works
-				for n := 1; n <= 2; n++ {
-					w.SetPlan(func(op Op) Strike {
-						if op.Name == "register" {
-							return Strike{Call: emulator.Fault{Kind: row.kind}}
-						}
-						return Strike{}
-					})
-					w.DropFolders(0, MakeFolder(6, n, Good))
-					w.Advance(5 * time.Minute)
-					w.SetPlan(nil)
-					b := w.d.Ledger().Balance()
-					kit.Check(t, b.States[ledger.Quarantined] == uint64(n), "after %d shared addresses: %v", n, b)
-					kit.Len(t, fmt.Sprintf("after %d shared addresses: pauses", n), w.d.State().Pauses, n-1)
-				}
-				w.Restart(Graceful)
-				w.DropFolders(0, MakeFolder(6, 3, Good))
-				w.RunUntilCalm(24 * time.Hour)
-				o := w.Check(false)
-				kit.Check(t, len(o.EntriesIn(ledger.Archived)) == 2,
-					"o = %v, want len(o.EntriesIn(ledger.Archived)) = 2", o)
-				for _, e := range o.EntriesIn(ledger.Quarantined) {
-					kit.Check(t, e.Cause.Code == "address-taken" && len(e.Registrations) == 0,
-						"%q: %+v, %d registrations", e.Folder, e.Cause, len(e.Registrations))
-				}
-			})
+	}, func(t *testing.T, row row) {
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, Config{Seed: 6, Emulator: func(c *emulator.Config) { c.Readings.KeyInQuery = row.inQuery }})
+			w.Start()
+			w.DropFolders(0, MakeFolder(6, 0, Good))
+			w.Advance(5 * time.Minute) // stored; its address still works
+			for n := 1; n <= 2; n++ {
+				w.SetPlan(func(op Op) Strike {
+					if op.Name == "register" {
+						return Strike{Call: emulator.Fault{Kind: row.kind}}
+					}
+					return Strike{}
+				})
+				w.DropFolders(0, MakeFolder(6, n, Good))
+				w.Advance(5 * time.Minute)
+				w.SetPlan(nil)
+				b := w.d.Ledger().Balance()
+				kit.Check(t, b.States[ledger.Quarantined] == uint64(n), "after %d shared addresses: %v", n, b)
+				kit.Len(t, fmt.Sprintf("after %d shared addresses: pauses", n), w.d.State().Pauses, n-1)
+			}
+			w.Restart(Graceful)
+			w.DropFolders(0, MakeFolder(6, 3, Good))
+			w.RunUntilCalm(24 * time.Hour)
+			o := w.Check(false)
+			kit.Check(t, len(o.EntriesIn(ledger.Archived)) == 2,
+				"o = %v, want len(o.EntriesIn(ledger.Archived)) = 2", o)
+			for _, e := range o.EntriesIn(ledger.Quarantined) {
+				kit.Check(t, e.Cause.Code == "address-taken" && len(e.Registrations) == 0,
+					"%q: %+v, %d registrations", e.Folder, e.Cause, len(e.Registrations))
+			}
 		})
-	}
+	})
 }
 
 // TestRedirectAway_I8 has the store send an upload on to the object of another document.
@@ -260,7 +258,7 @@ func TestBatchRefused_I23(t *testing.T) {
 // six hours: nothing is rejected, the other vault goes on, and it resumes by itself.
 func TestEnvironment_I24(t *testing.T) {
 	ours := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "VAULT-1") }
-	for name, fault := range map[string]func(r *http.Request) (*http.Response, error){
+	kit.Rows(t, map[string]func(r *http.Request) (*http.Response, error){
 		"401": func(r *http.Request) (*http.Response, error) {
 			return respond(r, 401, `{"message":"Unauthorized"}`), nil
 		},
@@ -270,37 +268,35 @@ func TestEnvironment_I24(t *testing.T) {
 		"DNS": func(*http.Request) (*http.Response, error) {
 			return nil, &os.SyscallError{Syscall: "connect", Err: os.ErrDeadlineExceeded}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 6, Vaults: 2})
-				w.Start()
-				w.DropFolders(0, MakeFolder(6, 0, Good)) // on its way when the fault begins
-				w.Advance(2 * time.Minute)
-				w.Intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-					if r.Host != "store.example" && ours(r) && !strings.Contains(r.URL.Host, "store") {
-						return fault(r)
-					}
-					return next.RoundTrip(r)
-				})
-				for i := range 10 {
-					w.DropFolders(i%2, MakeFolder(6, 1+i, Good))
+	}, func(t *testing.T, fault func(r *http.Request) (*http.Response, error)) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, Config{Seed: 6, Vaults: 2})
+			w.Start()
+			w.DropFolders(0, MakeFolder(6, 0, Good)) // on its way when the fault begins
+			w.Advance(2 * time.Minute)
+			w.Intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				if r.Host != "store.example" && ours(r) && !strings.Contains(r.URL.Host, "store") {
+					return fault(r)
 				}
-				w.Advance(6 * time.Hour)
-				p := w.d.State().Pauses
-				kit.Check(t, len(p) == 1 && p[0].Target.String() == "vault VAULT-1", "pauses %+v", p)
-				b := w.d.Ledger().Balance()
-				if b.States[ledger.Archived] != 5 || b.States[ledger.Rejected]+b.States[ledger.Quarantined] != 0 {
-					t.Errorf("meanwhile: %v", b)
-				}
-				w.Intercept(nil)
-				w.Advance(4 * time.Hour)
-				kit.Len(t, "still paused", w.d.State().Pauses, 0)
-				kit.Want(t, "o", len(w.Check(false).EntriesIn(ledger.Archived)), 11)
+				return next.RoundTrip(r)
 			})
+			for i := range 10 {
+				w.DropFolders(i%2, MakeFolder(6, 1+i, Good))
+			}
+			w.Advance(6 * time.Hour)
+			p := w.d.State().Pauses
+			kit.Check(t, len(p) == 1 && p[0].Target.String() == "vault VAULT-1", "pauses %+v", p)
+			b := w.d.Ledger().Balance()
+			if b.States[ledger.Archived] != 5 || b.States[ledger.Rejected]+b.States[ledger.Quarantined] != 0 {
+				t.Errorf("meanwhile: %v", b)
+			}
+			w.Intercept(nil)
+			w.Advance(4 * time.Hour)
+			kit.Len(t, "still paused", w.d.State().Pauses, 0)
+			kit.Want(t, "o", len(w.Check(false).EntriesIn(ledger.Archived)), 11)
 		})
-	}
+	})
 }
 
 // TestUnknownWord_I12 meets a service with a word of its own that sounds like success.
@@ -324,49 +320,47 @@ func TestUnknownWord_I12(t *testing.T) {
 // TestDropAway takes the drop folder away in the middle of everything, once leaving
 // nothing and once an empty folder, as an unmounted share does.
 func TestDropAway(t *testing.T) {
-	for name, empty := range map[string]bool{"Vanished": false, "Unmounted": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 8, Vaults: 2})
-				w.Start()
-				path := w.DropPath(0)
-				for i := range 4 {
-					w.DropFolders(0, MakeFolder(8, i, Good))
-				}
-				w.Advance(3 * time.Minute) // uploaded, not archived
-				for i := range 4 {
-					w.DropFolders(0, MakeFolder(8, 10+i, Good))
-				}
-				w.Advance(75 * time.Second) // claimed, not settled once more, or not even claimed
-				w.failOn(os.Rename(path, path+" away"))
-				if empty {
-					w.failOn(os.Mkdir(path, 0o770))
-				}
-				w.DropFolders(1, MakeFolder(8, 20, Good))
-				w.Advance(3 * time.Hour)
-				before := w.d.Ledger().Head().N
-				w.Advance(3 * time.Hour)
-				n := w.d.Ledger().Head().N - before
-				kit.Check(t, n <= 150, "%d journal lines in three hours about a folder that is not there", n)
-				if s := w.d.State().Drops; s[0].Paused == "" || s[1].Paused != "" {
-					t.Errorf("paused: %q, %q", s[0].Paused, s[1].Paused)
-				}
-				if b := w.d.Ledger().Balance(); b.States[ledger.Rejected]+b.States[ledger.Quarantined]+b.States[ledger.Duplicate] > 0 || b.States[ledger.Archived] < 5 {
-					t.Errorf("meanwhile: %v", b)
-				}
-				w.Restart(Death) // a start without the folder changes nothing
-				w.Advance(time.Hour)
-				if empty {
-					made := listNames(path)
-					kit.Check(t, len(made) <= 0, "made in an empty folder that is not ours: %q", made)
-					w.failOn(os.Remove(path))
-				}
-				w.failOn(os.Rename(path+" away", path))
-				w.RunUntilCalm(24 * time.Hour)
-				kit.Want(t, "o", len(w.Check(false).EntriesIn(ledger.Archived)), 9)
-				kit.Want(t, "the error of Stat", kit.Err(os.Stat(filepath.Join(path, "_archived"))), nil)
-			})
+	kit.Rows(t, map[string]bool{"Vanished": false, "Unmounted": true}, func(t *testing.T, empty bool) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, Config{Seed: 8, Vaults: 2})
+			w.Start()
+			path := w.DropPath(0)
+			for i := range 4 {
+				w.DropFolders(0, MakeFolder(8, i, Good))
+			}
+			w.Advance(3 * time.Minute) // uploaded, not archived
+			for i := range 4 {
+				w.DropFolders(0, MakeFolder(8, 10+i, Good))
+			}
+			w.Advance(75 * time.Second) // claimed, not settled once more, or not even claimed
+			w.failOn(os.Rename(path, path+" away"))
+			if empty {
+				w.failOn(os.Mkdir(path, 0o770))
+			}
+			w.DropFolders(1, MakeFolder(8, 20, Good))
+			w.Advance(3 * time.Hour)
+			before := w.d.Ledger().Head().N
+			w.Advance(3 * time.Hour)
+			n := w.d.Ledger().Head().N - before
+			kit.Check(t, n <= 150, "%d journal lines in three hours about a folder that is not there", n)
+			if s := w.d.State().Drops; s[0].Paused == "" || s[1].Paused != "" {
+				t.Errorf("paused: %q, %q", s[0].Paused, s[1].Paused)
+			}
+			if b := w.d.Ledger().Balance(); b.States[ledger.Rejected]+b.States[ledger.Quarantined]+b.States[ledger.Duplicate] > 0 || b.States[ledger.Archived] < 5 {
+				t.Errorf("meanwhile: %v", b)
+			}
+			w.Restart(Death) // a start without the folder changes nothing
+			w.Advance(time.Hour)
+			if empty {
+				made := listNames(path)
+				kit.Check(t, len(made) <= 0, "made in an empty folder that is not ours: %q", made)
+				w.failOn(os.Remove(path))
+			}
+			w.failOn(os.Rename(path+" away", path))
+			w.RunUntilCalm(24 * time.Hour)
+			kit.Want(t, "o", len(w.Check(false).EntriesIn(ledger.Archived)), 9)
+			kit.Want(t, "the error of Stat", kit.Err(os.Stat(filepath.Join(path, "_archived"))), nil)
 		})
-	}
+	})
 }

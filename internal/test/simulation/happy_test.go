@@ -23,51 +23,50 @@ import (
 // TestHappyPath drops twelve folders, four of them special, and looks at everything
 // that people and the service see at the end. The status interval is the usual one.
 func TestHappyPath(t *testing.T) {
-	for name, after := range map[string]struct {
+	type row struct {
 		source ledger.Source
 		drop   func(*dropwork.Settings, string)
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Kept":    {ledger.Kept, func(*dropwork.Settings, string) {}},
 		"Deleted": {ledger.Gone, func(d *dropwork.Settings, _ string) { d.Disposes, d.Grace = true, 24*time.Hour }},
 		"Moved":   {ledger.Moved, func(d *dropwork.Settings, to string) { d.Disposes, d.DisposeTo, d.Grace = true, to, 24*time.Hour }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 1, Daemon: func(c *daemon.Config) { c.ProbeEvery = 0 }, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
-				w.Start()
-				for i := range 8 {
-					w.DropFolders(0, MakeFolder(1, i, Good))
+	}, func(t *testing.T, after row) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, Config{Seed: 1, Daemon: func(c *daemon.Config) { c.ProbeEvery = 0 }, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
+			w.Start()
+			for i := range 8 {
+				w.DropFolders(0, MakeFolder(1, i, Good))
+			}
+			faulty, again, once, always := MakeFolder(1, 8, Faulty), MakeFolder(1, 0, Good).CopyToDropAgain(), MakeFolder(1, 9, FailsOnce), MakeFolder(1, 10, Fails)
+			w.DropFolders(0, faulty, once, always)
+			w.Advance(5 * time.Minute)
+			w.DropFolders(0, again)
+			w.Advance(20 * time.Hour)
+			kit.Len(t, "before the grace was over", listNames(filepath.Join(w.DropPath(0), "_archived/2000-01")), 9)
+			w.RunUntilCalm(72 * time.Hour)
+			o := w.Check(false)
+			want := map[string]ledger.State{faulty.Name: ledger.Rejected, again.Name: ledger.Duplicate, always.Name: ledger.Quarantined}
+			for _, d := range w.dropped {
+				e := o.EntryOf(d.Name)
+				if state, special := want[d.Name]; special {
+					kit.Want(t, fmt.Sprintf("%q", d.Name), e.State, state)
+					continue
 				}
-				faulty, again, once, always := MakeFolder(1, 8, Faulty), MakeFolder(1, 0, Good).CopyToDropAgain(), MakeFolder(1, 9, FailsOnce), MakeFolder(1, 10, Fails)
-				w.DropFolders(0, faulty, once, always)
-				w.Advance(5 * time.Minute)
-				w.DropFolders(0, again)
-				w.Advance(20 * time.Hour)
-				kit.Len(t, "before the grace was over", listNames(filepath.Join(w.DropPath(0), "_archived/2000-01")), 9)
-				w.RunUntilCalm(72 * time.Hour)
-				o := w.Check(false)
-				want := map[string]ledger.State{faulty.Name: ledger.Rejected, again.Name: ledger.Duplicate, always.Name: ledger.Quarantined}
-				for _, d := range w.dropped {
-					e := o.EntryOf(d.Name)
-					if state, special := want[d.Name]; special {
-						kit.Want(t, fmt.Sprintf("%q", d.Name), e.State, state)
-						continue
-					}
-					kit.Check(t, e.State == ledger.Archived && e.Source == after.source,
-						"%q is %s/%s", d.Name, e.State, e.Source)
-					w.holds(*e, d.Folder)
-				}
-				w.words(o, faulty, again)
-				if a, b := o.EntryOf("Müller 1-6"), o.EntryOf("Müller 1-7"); (a.SameNumber == b.Key) == (b.SameNumber == a.Key) {
-					t.Error("not one of two with one invoice number names the other")
-				}
-				kit.Check(t, o.EntryOf("Müller 1-3").StrangeDate && !o.EntryOf("Müller 1-4").StrangeDate,
-					"the date that cannot be is not found, or another one is")
-				t.Log(o)
-			})
+				kit.Check(t, e.State == ledger.Archived && e.Source == after.source,
+					"%q is %s/%s", d.Name, e.State, e.Source)
+				w.holds(*e, d.Folder)
+			}
+			w.words(o, faulty, again)
+			if a, b := o.EntryOf("Müller 1-6"), o.EntryOf("Müller 1-7"); (a.SameNumber == b.Key) == (b.SameNumber == a.Key) {
+				t.Error("not one of two with one invoice number names the other")
+			}
+			kit.Check(t, o.EntryOf("Müller 1-3").StrangeDate && !o.EntryOf("Müller 1-4").StrangeDate,
+				"the date that cannot be is not found, or another one is")
+			t.Log(o)
 		})
-	}
+	})
 }
 
 // words looks at the words that came back with what was not archived.
@@ -165,26 +164,24 @@ func TestMount_I18_AtEveryMoment(t *testing.T) {
 // TestWindow_I6 tampers with the clocks while a ticket is held back: it must be
 // refused once it is over.
 func TestWindow_I6(t *testing.T) {
-	for name, tamper := range map[string]func(*World){
+	kit.Rows(t, map[string]func(*World){
 		"ClockSetBack":     func(w *World) { w.clock.setMachineClock(-12 * time.Minute) },
 		"ClockSetForward":  func(w *World) { w.clock.setMachineClock(3 * time.Hour) },
 		"Suspended":        func(w *World) { w.clock.suspend(20 * time.Minute) },
 		"SetBackAndReboot": func(w *World) { w.clock.setMachineClock(-12 * time.Minute); w.Restart(Reboot) },
 		"Died":             func(w *World) { w.Restart(Death) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 11})
-				w.SetPlan(forUntil(w, "upload", 22*time.Minute, emulator.Fault{Kind: emulator.Refuse}))
-				w.Start()
-				w.DropFolders(0, MakeFolder(11, 0, Good), MakeFolder(11, 1, Good))
-				w.Advance(13 * time.Minute)
-				tamper(w)
-				w.Advance(time.Hour)
-				w.RunUntilCalm(72 * time.Hour)
-				kit.Want(t, "o", len(w.Check(true).EntriesIn(ledger.Archived)), 2)
-			})
+	}, func(t *testing.T, tamper func(*World)) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, Config{Seed: 11})
+			w.SetPlan(forUntil(w, "upload", 22*time.Minute, emulator.Fault{Kind: emulator.Refuse}))
+			w.Start()
+			w.DropFolders(0, MakeFolder(11, 0, Good), MakeFolder(11, 1, Good))
+			w.Advance(13 * time.Minute)
+			tamper(w)
+			w.Advance(time.Hour)
+			w.RunUntilCalm(72 * time.Hour)
+			kit.Want(t, "o", len(w.Check(true).EntriesIn(ledger.Archived)), 2)
 		})
-	}
+	})
 }

@@ -129,28 +129,26 @@ func TestLate_I24_AnOldListTakesNoFailureBack(t *testing.T) {
 		ages = ages[:1]
 	}
 	for _, age := range ages {
-		t.Run(age.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 1, Emulator: func(c *emulator.Config) {
-					c.Readings.ListAge = age
-					c.FailDocument = func(_ string, nth int) string {
-						if nth > 1 {
-							return ""
-						}
-						return "an error of the first job"
+		kit.Bubble(t, age.String(), func(t *testing.T) {
+			w := New(t, Config{Seed: 1, Emulator: func(c *emulator.Config) {
+				c.Readings.ListAge = age
+				c.FailDocument = func(_ string, nth int) string {
+					if nth > 1 {
+						return ""
 					}
-				}})
-				w.Start()
-				for i := range 60 { // so many that the list is worth asking for again and again
-					w.DropFolders(0, MakeFolder(1, i, Good))
-					w.Advance(2 * time.Minute)
+					return "an error of the first job"
 				}
-				w.RunUntilCalm(10 * 24 * time.Hour)
-				for _, e := range w.Check(false).Entries {
-					kit.Check(t, e.State == ledger.Archived && e.Posts <= 2,
-						"%q: %s, %d POSTs, %+v", e.Folder, e.State, e.Posts, e.Registrations)
-				}
-			})
+			}})
+			w.Start()
+			for i := range 60 { // so many that the list is worth asking for again and again
+				w.DropFolders(0, MakeFolder(1, i, Good))
+				w.Advance(2 * time.Minute)
+			}
+			w.RunUntilCalm(10 * 24 * time.Hour)
+			for _, e := range w.Check(false).Entries {
+				kit.Check(t, e.State == ledger.Archived && e.Posts <= 2,
+					"%q: %s, %d POSTs, %+v", e.Folder, e.State, e.Posts, e.Registrations)
+			}
 		})
 	}
 }

@@ -130,36 +130,35 @@ func TestTour_I5_WhatACrashLeaves(t *testing.T) {
 // evidence, and an unconfirmed PDF for an operator.
 func TestTour_I2_WhenTheAddressIsOver(t *testing.T) {
 	way, pdfs := readTour(t)
-	for name, row := range map[string]struct {
+	type row struct {
 		call string
 		drop int
 		f    Folder
 		want []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Folder": {"upload", 0, MakeFolder(1, 0, Good), way["10"].leaves},
 		"PDF":    {"pdf-upload", 1, MakePDF(1, 0, Scan), pdfs["9"].leaves},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				cfg := soon(1)
-				cfg.PDFs = onePDFDrop()
-				w := New(t, cfg)
-				kit.Want(t, "state after the crash", w.crash(StrikeAt(1, DieDone, isCall(row.call)()), row.drop, row.f), ledger.Sending.String())
-				time.Sleep(20 * time.Minute)
-				w.SetPlan(func(op Op) Strike {
-					if op.Seam == Calls {
-						return Strike{Blow: Fail} // evidence is missing
-					}
-					return Strike{}
-				})
-				w.Start()
-				w.Advance(time.Minute)
-				w.Stop()
-				if got := w.onlyState(); len(row.want) == 0 || got != row.want[len(row.want)-1] {
-					t.Errorf("state once the address is over = %s, want the last of %q", got, row.want)
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			cfg := soon(1)
+			cfg.PDFs = onePDFDrop()
+			w := New(t, cfg)
+			kit.Want(t, "state after the crash", w.crash(StrikeAt(1, DieDone, isCall(row.call)()), row.drop, row.f), ledger.Sending.String())
+			time.Sleep(20 * time.Minute)
+			w.SetPlan(func(op Op) Strike {
+				if op.Seam == Calls {
+					return Strike{Blow: Fail} // evidence is missing
 				}
+				return Strike{}
 			})
+			w.Start()
+			w.Advance(time.Minute)
+			w.Stop()
+			if got := w.onlyState(); len(row.want) == 0 || got != row.want[len(row.want)-1] {
+				t.Errorf("state once the address is over = %s, want the last of %q", got, row.want)
+			}
 		})
-	}
+	})
 }
