@@ -30,9 +30,8 @@ func toldOf(emu *emulator.Server, id string) (all []string) {
 // that it was taken. The same word again, and the opposite one, are refused.
 func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.withReceiving(address)
+	emu, s := served(t, emulator.Config{}, fast)
+	s.withReceiving()
 	id := kit.Value(emu.PublishReceived(receivedInvoice("R-1")))(t)
 	p := s.begin()
 	kit.Await(t, "the document to be here", func() bool {
@@ -73,9 +72,8 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 // person says it again. One that the network refuses was not said, and another one may follow.
 func TestReject_I29_LostAnswer(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.withReceiving(address)
+	emu, s := served(t, emulator.Config{}, fast)
+	s.withReceiving()
 	lost, refused, unread := publishHere(t, emu, s, "R-1", true), publishHere(t, emu, s, "R-2", true), publishHere(t, emu, s, "R-3", false)
 	setFault := func(f emulator.Fault) {
 		kit.Must(t, emu.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {

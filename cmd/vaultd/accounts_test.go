@@ -104,8 +104,7 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 	t.Parallel()
 	const want = `The archive lists ACME, BETA, not "ACNE". Compare drops[0].vault letter by letter.`
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
+	emu, s := served(t, emulator.Config{}, fast)
 	s.edit("vault: ACME", "vault: ACNE")
 	out, code := s.vaultd("check")
 	if code != 0 || !strings.Contains(out, "ADVICE   "+want+"\n") || strings.Count(out, "ADVICE") != 1 || emu.CountCalls("vaults") != 1 {
@@ -128,7 +127,7 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 	if code := p.stop(t); code != 0 || !strings.Contains(p.out.String(), "letter by letter") {
 		t.Errorf("run: exit %d, and the log says nothing of it: %s", code, p.out)
 	}
-	s.edit(address, "http://127.0.0.1:1")
+	s.edit(s.service, "http://127.0.0.1:1")
 	if out, code = s.vaultd("check"); code != 0 || strings.Contains(out, "ADVICE") {
 		t.Errorf("check with an archive that is away: exit %d: %s", code, out)
 	}
@@ -139,8 +138,7 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 // unit cannot see it, and that is fine. Other faults are reported as always.
 func TestCheck_I26_CredentialsOfTheUnit(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
+	emu, s := served(t, emulator.Config{}, fast)
 	s.edit("secret_file: "+s.dir+"/secret", "secret_file: credential:client-secret")
 	s.edit(`http: {listen: ""}`, `http: {listen: "127.0.0.1:0", access: {users_file: "credential:users"}}`)
 	out, code := s.vaultd("check")

@@ -21,9 +21,9 @@ import (
 )
 
 // withReceiving configures that documents are received into the first drop.
-func (s *site) withReceiving(address string) {
+func (s *site) withReceiving() {
 	s.t.Helper()
-	s.withNetwork(address)
+	s.withNetwork(s.service)
 	s.edit("auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:",
 		"receive_into: acme, poll: 10s, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
 }
@@ -38,9 +38,8 @@ func receivedInvoice(number string) emulator.ReceivedDocument {
 // became; sender and number come from the archive's entry when the copy is gone.
 func TestArrivals_I30_Listed(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.withReceiving(address)
+	emu, s := served(t, emulator.Config{}, fast)
+	s.withReceiving()
 	if out := s.must(0, "arrivals"); !strings.Contains(out, "No document has come in") {
 		t.Errorf(`out = %v, want out with "No document has come in"`, out)
 	}
@@ -99,7 +98,7 @@ func TestRunOnce_Receives(t *testing.T) {
 		return emulator.Fault{}
 	}}})
 	s := newSite(t, address, fast)
-	s.withReceiving(address)
+	s.withReceiving()
 	broken.Store(true)
 	var ids []string
 	for _, number := range []string{"R-1", "R-2"} {
@@ -126,9 +125,8 @@ func TestRunOnce_Receives(t *testing.T) {
 // What waits is listed with why, the newest first and no more than asked for; names of the network cannot write to the terminal.
 func TestArrivals_WhatWaits(t *testing.T) {
 	t.Parallel()
-	_, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.withReceiving(address)
+	_, s := served(t, emulator.Config{}, fast)
+	s.withReceiving()
 	now := time.Now()
 	s.addReceived(now.Add(-time.Hour), "bum-1")
 	s.addReceived(now.Add(-time.Minute), "bum-\x1b[2J2", arrival.Postponed{Until: now.Add(time.Hour), Cause: ledger.Cause{Code: "http-500", Text: "fetch: a \x1b[1m fault"}})
@@ -153,9 +151,8 @@ func TestArrivals_WhatWaits(t *testing.T) {
 // what to do. A fault that may pass by itself calls nobody at once.
 func TestArrivals_I26_NeedAPerson(t *testing.T) {
 	t.Parallel()
-	_, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.withReceiving(address)
+	_, s := served(t, emulator.Config{}, fast)
+	s.withReceiving()
 	now := time.Now()
 	failed := func(code string) arrival.Event {
 		return arrival.Postponed{Until: now.Add(time.Hour), Cause: ledger.Cause{Code: code, Text: "it was " + code}}
@@ -186,9 +183,8 @@ func TestArrivals_I26_NeedAPerson(t *testing.T) {
 // on at once. What is given up is fetched no more.
 func TestArrivals_I29_RetryAndClose(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.withReceiving(address)
+	emu, s := served(t, emulator.Config{}, fast)
+	s.withReceiving()
 	id, err := emu.PublishReceived(receivedInvoice("R-1"))
 	kit.Must(t, err)
 	lost, err := emu.PublishReceived(receivedInvoice("R-2"))
@@ -256,9 +252,8 @@ func (s *site) addReceived(at time.Time, id archive.RemoteID, more ...arrival.Ev
 // I4, I29: a file that looks wrong is named with what is wrong and where it lies, and a person takes it as it is, beside a daemon too.
 func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.withReceiving(address)
+	emu, s := served(t, emulator.Config{}, fast)
+	s.withReceiving()
 	invoice := receivedInvoice("R-1")
 	invoice.Files[0].Content = []byte("<Error>of the sender</Error>")
 	id, err := emu.PublishReceived(invoice)

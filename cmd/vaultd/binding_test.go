@@ -27,8 +27,7 @@ func TestBinding_I24_EachServiceHasOneAddress(t *testing.T) {
 	for name, form := range otherServices {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, url := serveEmulator(t, emulator.Config{})
-			s := newSite(t, url, fast)
+			_, s := served(t, emulator.Config{}, fast)
 			kit.Must(t, os.Mkdir(filepath.Join(s.dir, "custody"), 0o700))
 			plain := kit.Value(os.ReadFile(s.config))(t)
 			at := func(environment, address string) {
@@ -83,8 +82,7 @@ func TestReload_I24_AServiceKeepsItsAddress(t *testing.T) {
 	for name, form := range otherServices {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, url := serveEmulator(t, emulator.Config{})
-			s := newSite(t, url, fast)
+			_, s := served(t, emulator.Config{}, fast)
 			kit.Must(t, os.Mkdir(filepath.Join(s.dir, "custody"), 0o700))
 			plain := kit.Value(os.ReadFile(s.config))(t)
 			run := s.begin()

@@ -19,8 +19,7 @@ import (
 // they run meanwhile leaves no file behind, whoever runs it, and the next start goes on.
 func TestCatalog_I27_RunningStoppedAndKilled(t *testing.T) {
 	t.Parallel()
-	_, url := serveEmulator(t, emulator.Config{})
-	s := newSite(t, url, fast)
+	_, s := served(t, emulator.Config{}, fast)
 	s.fill(20, 1)
 	p := s.start("run")
 	ask := func(when string) {

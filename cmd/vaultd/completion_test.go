@@ -179,8 +179,7 @@ func TestSuggest_InBash(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Fatal("bash is missing:", err)
 	}
-	_, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
+	_, s := served(t, emulator.Config{}, fast)
 	for i, folder := range []string{"Müller 4711", "Müller 4712", "O'Neil & Söhne $1", "Say \"now\"", "a:b=c", "plain"} {
 		s.drop("acme", folder, map[string][]byte{"scan.bin": []byte(folder)}, map[string]any{"documentType": "Invoice", "documentId": fmt.Sprint(i), "documentDate": "2026-10-31"})
 	}

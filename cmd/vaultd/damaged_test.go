@@ -181,8 +181,7 @@ func TestVerify_I15_DamageStopsTheDaemonAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"verify", "list", "status"} {
 		t.Run(command, func(t *testing.T) {
-			emu, url := serveEmulator(t, emulator.Config{})
-			s := newSite(t, url, fast)
+			emu, s := served(t, emulator.Config{}, fast)
 			s.dropped("acme", "Otto", 3)
 			s.drop("acme", "Zu 7", map[string][]byte{"a.pdf": []byte("%PDF")}, map[string]any{"documentDate": "never"}) // rejected
 			s.start("run")

@@ -158,8 +158,7 @@ func TestDisk_I24_StateDiskFillsToTheLastByte(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, url := serveEmulator(t, emulator.Config{Window: time.Minute, ArchiveMin: 3 * time.Second, ArchiveMax: 4 * time.Second})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: 3 * time.Second, ArchiveMax: 4 * time.Second}, fast)
 	s.onSmallState("size=24m")
 	p := s.begin()
 	s.add("acme", "early", 40)
@@ -193,8 +192,7 @@ func TestDisk_I5_StartOnAFullDisk(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, url := serveEmulator(t, emulator.Config{Window: time.Minute, ArchiveMin: time.Second, ArchiveMax: 2 * time.Second})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: time.Second, ArchiveMax: 2 * time.Second}, fast)
 	s.onSmallState("size=24m")
 	state := filepath.Join(s.dir, "state")
 	s.add("acme", "early", 10)
@@ -233,8 +231,7 @@ func TestDisk_I23_DropDiskIsFull(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, url := serveEmulator(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second}, fast)
 	acme := filepath.Join(s.dir, "acme")
 	small(t, acme, "size=4m,nr_inodes=200")
 	p := s.begin()
@@ -297,8 +294,7 @@ func TestDisk_I24_DropIsReadOnly(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, url := serveEmulator(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second}, fast)
 	acme := filepath.Join(s.dir, "acme")
 	small(t, acme, "size=8m")
 	p := s.begin()
@@ -324,8 +320,7 @@ func TestDisk_StateDirIsReadOnly(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, url := serveEmulator(t, emulator.Config{})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{}, fast)
 	s.onSmallState("size=24m")
 	state := filepath.Join(s.dir, "state")
 	s.add("acme", "a", 1)

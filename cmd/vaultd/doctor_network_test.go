@@ -46,9 +46,8 @@ func TestDoctor_Network(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			emu, address := serveEmulator(t, row.cfg)
-			s := newSite(t, address, fast)
-			s.withNetwork(address)
+			emu, s := served(t, row.cfg, fast)
+			s.withNetwork(s.service)
 			d := s.diagnose(row.code)
 			for name, words := range map[string][]string{"directory": row.directory, "notifications": row.notifications} {
 				found := d.found("network", name) + "\n"
@@ -62,9 +61,8 @@ func TestDoctor_Network(t *testing.T) {
 	}
 	t.Run("NotificationsNeeded", func(t *testing.T) { // a drop sends documents, of which nobody would hear
 		t.Parallel()
-		_, address := serveEmulator(t, networkAnswers(good, status(403)))
-		s := newSite(t, address, fast)
-		s.withNetwork(address)
+		_, s := served(t, networkAnswers(good, status(403)), fast)
+		s.withNetwork(s.service)
 		kit.Must(t, os.Mkdir(s.dir+"/out", 0o770))
 		s.edit("drops:\n", "drops:\n  - {name: out, path: "+s.dir+"/out, route: network}\n")
 		if found := s.diagnose(exitRights).found("network", "notifications"); !strings.Contains(found, "FAIL ") || !strings.Contains(found, "nobody hears what became of sent documents") || !strings.Contains(found, enable+"list notifications") {
@@ -73,8 +71,7 @@ func TestDoctor_Network(t *testing.T) {
 	})
 	t.Run("Away", func(t *testing.T) {
 		t.Parallel()
-		_, address := serveEmulator(t, emulator.Config{})
-		s := newSite(t, address, fast)
+		_, s := served(t, emulator.Config{}, fast)
 		s.withNetwork("http://" + freeAddress(t))
 		kit.Holds(t, `s.diagnose(exitUnavailable).found("network", "")`,
 			s.diagnose(exitUnavailable).found("network", ""), "FAIL", "network.base_url")
@@ -95,9 +92,8 @@ func TestDoctor_Network(t *testing.T) {
 	})
 	t.Run("SecretFileMissing", func(t *testing.T) {
 		t.Parallel()
-		emu, address := serveEmulator(t, emulator.Config{})
-		s := newSite(t, address, fast)
-		s.withNetwork(address)
+		emu, s := served(t, emulator.Config{}, fast)
+		s.withNetwork(s.service)
 		s.edit("secret_file: "+s.dir+"/secret}}", "secret_file: "+s.dir+"/none}}")
 		out, code := s.vaultd("doctor")
 		if code == exitDone || strings.Count(out, "FAIL  network directory: ") != 1 || strings.Contains(out, "network notifications") || emu.CountCalls("network-notices") != 0 {

@@ -72,8 +72,7 @@ func (s *site) left() string {
 // Where all is well doctor says so, by the running vaultd or without one, sends nothing and leaves nothing behind.
 func TestDoctor_AllIsWell(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
+	emu, s := served(t, emulator.Config{}, fast)
 	before := s.left()
 	d := s.diagnose(exitDone)
 	kit.Check(t, !d.Running && strings.HasPrefix(d.found("daemon", ""), "WARN vaultd is not running"),
@@ -103,14 +102,13 @@ func TestDoctor_AllIsWell(t *testing.T) {
 // running vaultd, from its first success on.
 func TestDoctor_I26_StoreWithoutContentMD5(t *testing.T) {
 	t.Parallel()
-	_, address := serveEmulator(t, emulator.Config{Readings: emulator.Readings{ContentMD5: "unsigned"}})
-	s := newSite(t, address, fast)
+	_, s := served(t, emulator.Config{Readings: emulator.Readings{ContentMD5: "unsigned"}}, fast)
 	s.begin()
 	kit.Want(t, "stores before the first upload", s.diagnose(exitDone).found("store", ""), "")
 	s.add("acme", "A", 1)
 	kit.Await(t, "the invoice to be archived", s.inState("archived", 1))
 	d := s.diagnose(exitDone)
-	host := strings.TrimPrefix(address, "http://")
+	host := strings.TrimPrefix(s.service, "http://")
 	kit.Holds(t, "doctor on the store "+host, d.found("store", host), "OK takes packages without Content-MD5 alone")
 }
 
@@ -147,10 +145,9 @@ func TestDoctor_FaultsByName(t *testing.T) {
 		"NoVaultList": {cfg: emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "vaults", Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: 404}}}}},
 			code: exitDone, what: "credentials", want: "WARN"},
 	}, func(t *testing.T, row row) {
-		_, address := serveEmulator(t, row.cfg)
-		s := newSite(t, address, fast)
+		_, s := served(t, row.cfg, fast)
 		if row.spoil != nil {
-			row.spoil(s, address)
+			row.spoil(s, s.service)
 		}
 		d := s.diagnose(row.code)
 		got := d.found(row.what, "")
@@ -258,11 +255,10 @@ func TestDoctor_Extracts(t *testing.T) {
 		"NotFolder": {emulator.Config{}, func(path string) error { return os.WriteFile(path, nil, 0o600) }, exitFailed, "custody", "is no folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, address := serveEmulator(t, row.cfg)
-			s := newSite(t, address, fast)
+			_, s := served(t, row.cfg, fast)
 			custody := filepath.Join(s.dir, "custody")
 			kit.Must(t, row.folder(custody))
-			s.edit("drops:", "extracts: {base_url: "+address+", custody: "+custody+", auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+			s.edit("drops:", "extracts: {base_url: "+s.service+", custody: "+custody+", auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
 			d := s.diagnose(row.code)
 			found := false
 			for _, tr := range d.Tries {

@@ -20,17 +20,18 @@ import (
 
 // site is one installation: a configuration with two drops against a service.
 type site struct {
-	t      *testing.T
-	dir    string
-	config string
-	env    map[string]string // in addition to the environment of the tests
+	t       *testing.T
+	dir     string
+	config  string
+	service string            // its address
+	env     map[string]string // in addition to the environment of the tests
 }
 
 // newSite writes a configuration for the service at url and makes the ledger.
 func newSite(t *testing.T, url, extra string) *site {
 	t.Helper()
 	dir := t.TempDir()
-	s := &site{t: t, dir: dir, config: filepath.Join(dir, "config.yaml")}
+	s := &site{t: t, dir: dir, config: filepath.Join(dir, "config.yaml"), service: url}
 	text := fmt.Sprintf(`service:
   environment: test
   base_url: %[2]s
@@ -75,6 +76,13 @@ func serveEmulator(t *testing.T, cfg emulator.Config) (*emulator.Server, string)
 		kit.Want(t, "the error of Close", emu.Close(), nil)
 	})
 	return emu, "http://" + l.Addr().String()
+}
+
+// served is a site at an emulator of its own.
+func served(t *testing.T, cfg emulator.Config, extra string) (*emulator.Server, *site) {
+	t.Helper()
+	emu, url := serveEmulator(t, cfg)
+	return emu, newSite(t, url, extra)
 }
 
 // fill drops n folders of mixed size.
@@ -126,8 +134,7 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			emu, url := serveEmulator(t, cfg)
-			s := newSite(t, url, fast)
+			emu, s := served(t, cfg, fast)
 			s.fill(3, 2)
 			p := s.spawn("run", "-v")
 			op := map[string]string{"WhileUploading": "upload", "WhileRegistering": "register", "WhileAsking": "status", "WhileIdle": "status"}[name]
@@ -187,8 +194,7 @@ http: {listen: ""}
 // is taken again, a held one continues.
 func TestRetry_InTheRunningDaemon(t *testing.T) {
 	t.Parallel()
-	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 10 * time.Millisecond, ArchiveMax: 50 * time.Millisecond})
-	s := newSite(t, url, fast)
+	_, s := served(t, emulator.Config{ArchiveMin: 10 * time.Millisecond, ArchiveMax: 50 * time.Millisecond}, fast)
 	s.drop("acme", "Huber 88", map[string][]byte{"a.pdf": []byte("a")}, map[string]any{"documentType": "Invoice", "documentId": "88", "documentDate": "31.10.2026"})
 	p := s.start("run")
 	place := filepath.Join(s.dir, "acme", "_rejected", "Huber 88")
@@ -216,8 +222,7 @@ func TestRetry_InTheRunningDaemon(t *testing.T) {
 // it.
 func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 	t.Parallel()
-	_, url := serveEmulator(t, emulator.Config{})
-	s := newSite(t, url, fast)
+	_, s := served(t, emulator.Config{}, fast)
 	s.begin()
 	writeIn(t, filepath.Join(s.dir, "acme", "Meier\x1b 12"), "scan.pdf", "%PDF")
 	for code, args := range map[int][]string{0: {"why", "Meier\x1b 12"}, exitFailed: {"find", "meier", "12"}} {

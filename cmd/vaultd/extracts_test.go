@@ -25,11 +25,10 @@ import (
 // nothing that it forbids, and the ledger verifies.
 func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
+	emu, s := served(t, emulator.Config{}, fast)
 	custody := filepath.Join(s.dir, "custody")
 	kit.Must(t, mkdirPrivate(custody))
-	s.edit("drops:", "extracts: {base_url: "+address+", custody: "+custody+", every: 1m, acknowledge: true, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+	s.edit("drops:", "extracts: {base_url: "+s.service+", custody: "+custody+", every: 1m, acknowledge: true, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
 	slow := emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 		if op == "extract-fetch" && n == 3 {
 			return emulator.Fault{Delay: 20 * time.Second} // the third file is under way when the daemon dies
@@ -135,9 +134,8 @@ func countSent(emu *emulator.Server) (n int) {
 // journaled.
 func TestExtracts_I26_NeedAPerson(t *testing.T) {
 	t.Parallel()
-	_, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.edit("drops:", "extracts: {base_url: "+address+", custody: "+s.dir+"/custody, max_downloads: 2, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+	_, s := served(t, emulator.Config{}, fast)
+	s.edit("drops:", "extracts: {base_url: "+s.service+", custody: "+s.dir+"/custody, max_downloads: 2, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
 	s.must(0, "extracts")
 	now := time.Now()
 	s.addArrival("4711", now, arrival.FilesListed{Files: []archive.ExtractFile{{Table: "IA_INVOICE", Name: "one.zip"}}},

@@ -17,8 +17,7 @@ import (
 // files there stay.
 func TestCheck_I19_TheSpoolIsALink(t *testing.T) {
 	t.Parallel()
-	_, url := serveEmulator(t, emulator.Config{})
-	s := newSite(t, url, fast)
+	_, s := served(t, emulator.Config{}, fast)
 	big := filepath.Join(s.dir, "bigdisk")
 	kit.Must(t, os.Mkdir(big, 0o700))
 	foreign := []string{"photo.jpg", "backup.tar", "half.tmp", "fetch-1.tmp"}
@@ -44,8 +43,7 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond})
-	s := newSite(t, url, fast)
+	_, s := served(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond}, fast)
 	s.edit("{name: acme,", "{name: acme, after_archive: {action: delete, grace: 6s},")
 	other := filepath.Join(s.dir, "other")
 	s.drop("acme", "Huber 88", map[string][]byte{"rechnung.pdf": []byte("%PDF")}, bill("88"))

@@ -139,8 +139,7 @@ func TestPages_I26_DownloadThatFailedIsToldAsItWas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			emu, service := serveEmulator(t, emulator.Config{ArchiveMax: 50 * time.Millisecond})
-			s := newSite(t, service, fast)
+			emu, s := served(t, emulator.Config{ArchiveMax: 50 * time.Millisecond}, fast)
 			address := s.withPages()
 			s.add("acme", "otto", 1)
 			s.must(0, "run", "--once", "--wait")

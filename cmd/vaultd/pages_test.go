@@ -110,8 +110,7 @@ billing: {downloads_per_month: 2}`)
 // one may do what the file of users says, and no more.
 func TestPages_FindShowDownloadReport(t *testing.T) {
 	t.Parallel()
-	_, service := serveEmulator(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond})
-	s := newSite(t, service, fast)
+	_, s := served(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond}, fast)
 	address := s.withPages()
 	day := s.start("run")
 	invoice := map[string]any{"documentType": "Invoice", "documentId": "RE20264711", "documentDate": "2026-10-31", "senderName": "Müller <b>& Söhne", "amount": "1234.50", "currencyCode": "EUR"}

@@ -97,9 +97,8 @@ func TestPDF_I2_KilledDuringAnUpload(t *testing.T) {
 // An address that the service refuses stops the drop and nothing else; a corrected configuration lets what waits go on.
 func TestPDF_I24_AddressCorrectedByReload(t *testing.T) {
 	t.Parallel()
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, PDF: emulator.PDF{Receiving: []string{"books@in.example"}}})
-	s := newSite(t, url, fast)
-	s.addPDFDrop(url)
+	emu, s := served(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, PDF: emulator.PDF{Receiving: []string{"books@in.example"}}}, fast)
+	s.addPDFDrop(s.service)
 	p := s.spawn("run")
 	s.dropPDF("a.pdf", 1)
 	s.dropPDF("b.pdf", 2)

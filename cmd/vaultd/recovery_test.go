@@ -84,8 +84,7 @@ func (s *site) calm(seen int) {
 // every document is in the archive once.
 func TestRestore_I15_NothingTwiceAfterTheServerBurnedDown(t *testing.T) {
 	t.Parallel()
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 300 * time.Millisecond, ArchiveMax: 600 * time.Millisecond})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{ArchiveMin: 300 * time.Millisecond, ArchiveMax: 600 * time.Millisecond}, fast)
 	s.dropped("acme", "before", 5)
 	p := s.spawn("run")
 	kit.Await(t, "the first to be archived", func() bool { return len(archivedAt(emu)) == 5 })
@@ -139,8 +138,7 @@ func (s *site) listens() {
 // more, although it still runs.
 func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 	t.Parallel()
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	s.dropped("acme", "before", 3)
 	old := s.start("run")
 	kit.Await(t, "the first to be archived", func() bool { return len(archivedAt(emu)) == 3 })
@@ -176,8 +174,7 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 // nothing differs.
 func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 	t.Parallel()
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	s.dropped("acme", "kept", 4)
 	s.drop("acme", "wrong", map[string][]byte{"a.pdf": []byte("a")}, map[string]any{"documentType": "Invoice", "documentId": "x", "documentDate": "31.10.2026"})
 	s.dropped("beta", "disposed", 3)
@@ -226,8 +223,7 @@ func month(t *testing.T, s *site, drop string) string {
 // says so everywhere.
 func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	t.Parallel()
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	text, err := os.ReadFile(s.config)
 	kit.Must(t, err)
 	const port = "127.0.0.1:18973"
@@ -273,8 +269,7 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond})
-			s := newSite(t, url, fast)
+			emu, s := served(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond}, fast)
 			s.dropped("acme", "before", 3)
 			p := s.start("run")
 			s.calm(3)

@@ -19,8 +19,7 @@ import (
 // sees that nobody checked it.
 func TestRefusedAndDuplicate_AreFoundAndMarked(t *testing.T) {
 	t.Parallel()
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond})
-	s := newSite(t, url, fast+"\ntime_zone: UTC")
+	emu, s := served(t, emulator.Config{ArchiveMax: 100 * time.Millisecond}, fast+"\ntime_zone: UTC")
 	once := func(want int) {
 		t.Helper()
 		s.must(want, "run", "--once", "--wait")

@@ -107,8 +107,7 @@ func getPage(t *testing.T, address, path string) (int, string) {
 // that changes nothing, one that cannot be, the watchdog, and the end. Work goes on all the while and no folder is lost.
 func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	t.Parallel()
-	emu, url := serveEmulator(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond}, fast)
 	address := freeAddress(t)
 	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`"}`)
 	m := newManager(t)

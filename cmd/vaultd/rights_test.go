@@ -28,8 +28,7 @@ func TestRights_I16_I27_RootWorksAsTheOwner(t *testing.T) {
 		kit.Missing(t, "root, to give commands for the daemon of another user")
 	}
 	t.Parallel()
-	_, url := serveEmulator(t, emulator.Config{})
-	s := newSite(t, url, fast)
+	_, s := served(t, emulator.Config{}, fast)
 	const uid, gid = 65534, 65534 // nobody
 	s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
 	s.drop("acme", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, map[string]any{"documentType": "Nonsense"})
@@ -97,8 +96,7 @@ func TestRights_I27_RootIsTold(t *testing.T) {
 		kit.Missing(t, "root, to run as root")
 	}
 	t.Parallel()
-	_, url := serveEmulator(t, emulator.Config{})
-	s := newSite(t, url, fast)
+	_, s := served(t, emulator.Config{}, fast)
 	out, err := s.command("check").CombinedOutput()
 	kit.Want(t, "check: exit code", exitOf(err), exitDone)
 	kit.Holds(t, "check", string(out), "CHECKED AS   root, which may read and write everything")

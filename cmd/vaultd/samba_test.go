@@ -24,8 +24,7 @@ func TestSamba_AClerksDay(t *testing.T) {
 	kit.Waits(t, 10, "a slow copy over a real share")
 	t.Parallel()
 	needsSamba(t)
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond})
-	s := newSite(t, url, fast+"\ntime_zone: Europe/Berlin")
+	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond}, fast+"\ntime_zone: Europe/Berlin")
 	h := newShare(t, s)
 	p := h.run(s)
 
@@ -217,11 +216,10 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	kit.Waits(t, 10, "a slow copy over a real share")
 	t.Parallel()
 	needsSamba(t)
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond})
-	s := newSite(t, url, fast+"\ntime_zone: Europe/Berlin")
+	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond}, fast+"\ntime_zone: Europe/Berlin")
 	text := kit.Value(os.ReadFile(s.config))(t)
 	pdf := strings.Replace(string(text), "vault: BETA, settle: 300ms", "route: pdf, receiving: ap@in.example, notify: clerk@acme.example, settle: 800ms", 1) +
-		"pdf: {base_url: " + url + ", auth: {method: basic, username: demo, secret_file: " + s.dir + "/secret}}\n"
+		"pdf: {base_url: " + s.service + ", auth: {method: basic, username: demo, secret_file: " + s.dir + "/secret}}\n"
 	kit.Must(t, os.WriteFile(s.config, []byte(pdf), 0o640))
 	h := newShare(t, s)
 	p := h.run(s)

@@ -43,8 +43,7 @@ func (s *site) kept(n int) {
 // other one stays unconfirmed in rebuild, status and the audit.
 func TestRebuild_I12_AForgedReceiptCallsNothingArchived(t *testing.T) {
 	t.Parallel()
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
-	s := newSite(t, url, fast)
+	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	s.dropped("acme", "kept", 2)
 	p := s.start("run")
 	s.kept(2)
@@ -82,8 +81,7 @@ func TestRebuild_I12_AForgedReceiptCallsNothingArchived(t *testing.T) {
 // could write is ignored for receipts.
 func TestRebuild_I12_KeysThatOthersCouldWriteCountForNothing(t *testing.T) {
 	t.Parallel()
-	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
-	s := newSite(t, url, fast)
+	_, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	s.dropped("acme", "kept", 2)
 	p := s.start("run")
 	s.kept(2)

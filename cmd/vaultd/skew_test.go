@@ -23,8 +23,7 @@ func TestStatus_I26_ClockOffByAnHour(t *testing.T) {
 		"Right":  {0, "", ""},
 	}, func(t *testing.T, row row) {
 		t.Parallel()
-		emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, Clock: func() time.Time { return time.Now().Add(row.ahead) }})
-		s := newSite(t, url, fast)
+		emu, s := served(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, Clock: func() time.Time { return time.Now().Add(row.ahead) }}, fast)
 		s.fill(3, 4)
 		s.must(0, "run", "--once", "--wait")
 		onceEach(t, emu, 3)

@@ -164,8 +164,7 @@ func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 // restart, and Ctrl-C ends with 0.
 func TestStatusWatch_BesideDaemon(t *testing.T) {
 	t.Parallel()
-	_, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
+	_, s := served(t, emulator.Config{}, fast)
 	d := s.begin()
 	w := s.start("status", "--watch=1s", "--json")
 	lines := func(what string) int { return strings.Count(w.out.String(), what) }

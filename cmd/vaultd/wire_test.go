@@ -48,9 +48,8 @@ func TestService_ContentType(t *testing.T) {
 // client would not send is refused with its place.
 func TestWireDrops_Network(t *testing.T) {
 	t.Parallel()
-	emu, address := serveEmulator(t, emulator.Config{})
-	s := newSite(t, address, fast)
-	s.withNetwork(address)
+	emu, s := served(t, emulator.Config{}, fast)
+	s.withNetwork(s.service)
 	s.edit("drops:\n", "drops:\n  - {name: out, path: "+s.dir+"/out, route: network, document: invoice.json, complete: marker, same_number: hold, settle: 100ms}\n")
 	put := func(folder, document string, isComplete bool) {
 		writeIn(t, filepath.Join(s.dir, "out", folder), "invoice.json", document)
@@ -83,9 +82,8 @@ func TestWireRoutes_I24_DirectoryOfFrance(t *testing.T) {
 	for word, want := range map[string]struct{ asks, sends bool }{"default": {false, true}, "off": {false, true}, "warn": {true, true}, "require": {true, false}} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			emu, address := serveEmulator(t, emulator.Config{})
-			s := newSite(t, address, fast)
-			s.withNetwork(address)
+			emu, s := served(t, emulator.Config{}, fast)
+			s.withNetwork(s.service)
 			s.edit("secret_file: "+s.dir+"/secret}}", "secret_file: "+s.dir+"/secret}, directory_fr: "+strings.Replace(word, "default", "off", 1)+"}")
 			if word == "default" {
 				s.edit(", directory_fr: off", "")

@@ -104,11 +104,7 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 	for range 30 {
 		w.goOn(40)
 	}
-	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f)
+	c, _ := w.made(t)
 	balance := w.led.Balance()
 	if balance.States[ledger.Delivered] == 0 || balance.States[ledger.Archived] == 0 || c.Compare(t.Context()) != (Comparison{}) {
 		t.Fatalf("balance = %v, c.Compare(t.Context()) = %v, want balance.States[ledger.Delivered] other than 0, balance.States[ledger.Archived] other than 0, c.Compare(t.Context()) = (Comparison{})", balance, c.Compare(t.Context()))
@@ -151,11 +147,7 @@ func TestSearch_I32_FindsTheAddressesOfAPDF(t *testing.T) {
 		w.goOnWith(x)
 	}
 	w.goOn(20)
-	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f)
+	c, _ := w.made(t)
 	for words, want := range map[string]bool{"rechnungen@in.example": true, "RECHNUNGEN@IN": true, "buero.mueller@acme": true, "büro.müller@out": false, "Müller@Acme": true, "rechnungen@out": false} {
 		var byIndex []archive.Key
 		s := &candidates{c: c, ask: NewQuery([]string{words}).question}

@@ -216,11 +216,7 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
 	w := newWorld(t, 4)
 	w.goOn(50)
-	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f)
+	c, f := w.made(t)
 	for range 5 {
 		w.goOn(30)
 		kit.Must(t, c.catchUp(t.Context(), f))
@@ -327,11 +323,7 @@ func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
 func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
 	w := newWorld(t, 7)
 	w.goOn(50)
-	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f)
+	c, f := w.made(t)
 	limit := func(pages string) {
 		kit.Value(f.conn.ExecContext(t.Context(), "PRAGMA max_page_count = "+pages))(t)
 	}
@@ -344,7 +336,7 @@ func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
 	w.mustFind(c, "4711")
 	w.mustFind(c, "ler", "0500")
 	limit("1000000")
-	err = c.catchUp(t.Context(), f)
+	err := c.catchUp(t.Context(), f)
 	kit.Check(t, err == nil && f.at.head == w.led.Head(), "it does not go on: %v", err)
 	kit.Check(t, w.mustFind(c, "4711") && w.mustFind(c, "ler", "0500"), "the index does not help")
 }

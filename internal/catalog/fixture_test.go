@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
@@ -58,6 +59,17 @@ func (w *world) inBubble(t *testing.T, fn func(t *testing.T)) {
 
 func (w *world) config() Config {
 	return Config{StateDir: w.dir, Ledger: w.led, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+}
+
+// made is a catalog whose file is made, and open until the test ends.
+func (w *world) made(t *testing.T) (*Catalog, *writer) {
+	t.Helper()
+	c := New(w.config())
+	kit.Must(t, c.rebuild(t.Context()))
+	f, _, err := c.openFile(t.Context())
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = c.closeFile(context.Background(), f) })
+	return c, f
 }
 
 // life is one document and what happens to it, one change after the other.

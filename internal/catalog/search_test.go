@@ -110,11 +110,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 // Keys that come late stand in their place, however many pages lie between.
 func TestSearch_I32_NewestFirst(t *testing.T) {
 	w := newWorld(t, 8)
-	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f)
+	c, f := w.made(t)
 	for range 10 {
 		var cs []ledger.Change
 		for range pageRows / 2 {
@@ -199,11 +195,7 @@ func TestSearch_I32_ShortWordsAndPaths(t *testing.T) {
 	for range 6 {
 		w.goOn(20)
 	}
-	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f)
+	c, _ := w.made(t)
 	for _, words := range [][]string{{"7"}, {"ß"}, {"日"}, {"q"}, {"mu"}, {"qz"}, {"qz", "x"}, {"11"}, {"rejected"}, {"archived", "mu"}, {"2026-11"}, {"11/mu"}} {
 		kit.Check(t, w.mustFind(c, words...), "%q: the index does not help", words)
 	}

@@ -144,11 +144,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 		w.goOnWith(x)
 		texts[x.key] = read
 	}
-	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f)
+	c, _ := w.made(t)
 	for name, row := range map[string]struct {
 		s    Sorting
 		want string
@@ -169,7 +165,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 			kit.Want(t, name, strings.Join(got, " "), row.want)
 		}
 	}
-	err = c.ListSorted(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil)
+	err := c.ListSorted(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil)
 	kit.Check(t, err != nil && strings.Contains(err.Error(), "no entry has the key"), `err = %v, want an error, err with "no entry has the key"`, err)
 }
 

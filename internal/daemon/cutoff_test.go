@@ -134,8 +134,7 @@ func TestStatusFile_I26_UnusualDocuments(t *testing.T) {
 		h.dropDated("Huber 88 neu", " re-88", "1999-10-31", "another")
 		h.pass()
 		h.dropDated("Huber 9", "RE-9", "2062-10-31", "third")
-		h.pass()
-		h.want("Huber 88 archived", "Huber 88 neu archived", "Huber 9 archived")
+		h.becomes("Huber 88 archived", "Huber 88 neu archived", "Huber 9 archived")
 		const pair = `  Huber 88 neu          same invoice number, sender and date as "Huber 88", archived 1 Jan 2000` + "\n"
 		const date = "  Huber 9               document date is before 1990, in the future, or another day here than in UTC\n"
 		kit.Holds(t, "status file", h.status(), "PLEASE CHECK (2)\n", pair, date)
@@ -158,8 +157,7 @@ func TestStatusFile_SameNumberHeldAndGivenBack(t *testing.T) {
 		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
 		h.pass()
 		h.dropDated("Huber 89", "RE-88", "1999-10-31", "another")
-		h.pass()
-		h.want("Huber 88 archived", "Huber 89 packaged")
+		h.becomes("Huber 88 archived", "Huber 89 packaged")
 		kit.Holds(t, "status file", h.status(), "stopped; same invoice number as another folder; IT must decide\n")
 		_, err := h.d.Actions().Act(t.Context(), h.byFolder()["Huber 89"], operator.Person{UID: 7, Reason: "the number is wrong"}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} })
 		h.must(err)
@@ -170,8 +168,7 @@ func TestStatusFile_SameNumberHeldAndGivenBack(t *testing.T) {
 		h.must(os.Rename(filepath.Join(h.path, "_rejected/Huber 89"), filepath.Join(h.path, "Huber 89")))
 		h.dropDated("Huber 89", "RE-89", "1999-10-31", "another")
 		h.pass()
-		h.pass()
-		for _, e := range h.want("Huber 88 archived", "Huber 89 rejected resolved", "Huber 89 archived") {
+		for _, e := range h.becomes("Huber 88 archived", "Huber 89 rejected resolved", "Huber 89 archived") {
 			kit.Check(t, e.State != ledger.Archived || !e.NeedsReview(), "%s still needs a review, want none", e.Folder)
 		}
 	})

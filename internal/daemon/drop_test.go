@@ -217,6 +217,13 @@ func (h *testDaemon) want(words ...string) []ledger.Entry {
 	return all
 }
 
+// becomes lets time go by, and wants the entries to be these.
+func (h *testDaemon) becomes(words ...string) []ledger.Entry {
+	h.t.Helper()
+	h.pass()
+	return h.want(words...)
+}
+
 // What is dropped again resolves what came back by its content, never by its name or place.
 func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	t.Parallel()
@@ -273,11 +280,9 @@ func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	}, func(t *testing.T, row row) {
 		withDaemon(t, nil, func(h *testDaemon) {
 			h.drop("Huber 88", "88", "one", true)
-			h.pass()
-			h.want("Huber 88 rejected")
+			h.becomes("Huber 88 rejected")
 			row.again(h)
-			h.pass()
-			all := h.want(row.want...)
+			all := h.becomes(row.want...)
 			if resolved := all[0].Resolved; resolved != (all[1].Supersedes == all[0].Key) {
 				t.Errorf("resolved = %v, want it exactly where the new entry supersedes the old one; it supersedes %v", resolved, all[1].Supersedes)
 			}
@@ -303,8 +308,7 @@ func TestDrop_I12_I26_RejectedFolderIsGone(t *testing.T) {
 	}, func(t *testing.T, remove func(at string) error) {
 		withDaemon(t, nil, func(h *testDaemon) {
 			h.drop("Huber 88", "88", "one", true)
-			h.pass()
-			key := h.want("Huber 88 rejected")[0].Key
+			key := h.becomes("Huber 88 rejected")[0].Key
 			at := filepath.Join(h.path, "_rejected", "Huber 88")
 			h.must(os.Rename(at, at+" aside"))
 			h.pass()
@@ -321,8 +325,7 @@ func TestDrop_I12_I26_RejectedFolderIsGone(t *testing.T) {
 			kit.Holds(t, "the status file", h.status(), "PLEASE FIX (1)", "Huber 88 ", "PLEASE CHECK: no longer in _rejected since ")
 			h.want("Huber 88 rejected")
 			h.drop("korrigiert", "88", "two", false)
-			h.pass()
-			h.want("Huber 88 rejected resolved", "korrigiert archived")
+			h.becomes("Huber 88 rejected resolved", "korrigiert archived")
 			kit.Want(t, "missing once resolved", len(h.d.State().Drops[0].Scan.Missing), 0)
 			kit.Lacks(t, "the status file", h.status(), "PLEASE FIX")
 		})
@@ -338,17 +341,14 @@ func TestDrop_I12_SharedFilesResolveNothing(t *testing.T) {
 		h.dropWithout("Huber 88", "logo")
 		h.pass()
 		h.dropWithout("Otto 1", "logo")
-		h.pass()
-		all := h.want("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected")
+		all := h.becomes("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected")
 		h.must(os.WriteFile(filepath.Join(h.path, all[1].Dest, "scan.pdf"), []byte("its own"), 0o660))
 		h.must(os.Rename(filepath.Join(h.path, all[1].Dest), filepath.Join(h.path, "Huber 88")))
-		h.pass()
-		h.want("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected", "Huber 88 rejected")
+		h.becomes("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected", "Huber 88 rejected")
 		// From now on a file of its own is known, whatever else comes with it.
 		h.dropWithout("Huber", "logo")
 		h.must(os.WriteFile(filepath.Join(h.path, "Huber", "scan 2.pdf"), []byte("its own"), 0o660))
-		h.pass()
-		h.want("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected", "Huber 88 rejected resolved", "Huber rejected")
+		h.becomes("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected", "Huber 88 rejected resolved", "Huber rejected")
 	})
 }
 
@@ -362,8 +362,7 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 		h.must(os.Rename(h.path, aside))
 		h.must(os.Mkdir(h.path, 0o770)) // the empty mount point
 		h.drop("Below 1", "1", "below the mount point", false)
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		s := h.d.State().Drops[0]
 		kit.Check(t, s.Paused != "" && s.Watch.Paused != nil, "drop = %+v, want it paused", s)
 		kit.Fails(t, "a status file was written into another folder",
@@ -377,12 +376,10 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 		h.must(err)
 		h.must(os.WriteFile(mark, foreign, 0o600))
 		h.drop("Kern 6", "6", "two", false)
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		kit.Holds(t, "reason of the pause", h.d.State().Drops[0].Paused, "another ledger")
 		h.must(os.WriteFile(mark, ours, 0o600))
-		h.pass()
-		h.want("Otto 19 archived", "Kern 6 archived")
+		h.becomes("Otto 19 archived", "Kern 6 archived")
 		s = h.d.State().Drops[0]
 		kit.Check(t, s.Paused == "" && s.Watch.Paused == nil, "drop = %+v, want no pause", s)
 		kit.Holds(t, "status file", h.status(), "ARCHIVED TODAY (2)")
@@ -405,8 +402,7 @@ func TestDrop_I16_MarkIsReadBeforeAClaim(t *testing.T) {
 		kit.Want(t, "claimed from a folder of another ledger", kit.Err(os.Lstat(filepath.Join(h.path, "Otto 19"))), nil)
 		kit.Holds(t, "paused", h.d.State().Drops[0].Paused, "another ledger")
 		h.must(os.WriteFile(mark, ours, 0o600))
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 	})
 }
 
@@ -424,16 +420,14 @@ func TestDrop_I24_TurnsReadOnly(t *testing.T) {
 		})
 		h.files.Store(&readOnly)
 		h.drop("Kern 6", "6", "two", false)
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		s := h.d.State().Drops[0]
 		kit.Holds(t, "reason of the pause", s.Paused, "is read-only for vaultd: nothing can be taken from it, and its _STATUS.txt is old")
 		kit.Holds(t, "advice", s.Do, "ReadWritePaths="+h.path)
 		kit.Want(t, "log lines about the pause", strings.Count(h.log.String(), "msg=\"drop paused\""), 1)
 		kit.Holds(t, "log", h.log.String(), "systemctl edit vaultd")
 		h.files.Store(nil)
-		h.pass()
-		h.want("Otto 19 archived", "Kern 6 archived")
+		h.becomes("Otto 19 archived", "Kern 6 archived")
 		s = h.d.State().Drops[0]
 		kit.Want(t, "reason of a pause, and advice", s.Paused+s.Do, "")
 		kit.Holds(t, "log", h.log.String(), "drop works again")
@@ -460,16 +454,13 @@ func TestDrop_CompleteByListAndMarker(t *testing.T) {
 		}
 		h.must(os.Remove(filepath.Join(dir, "~$brief.docx")))
 		h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte("x"), 0o660))
-		h.pass()
-		h.want("Wagner 5 archived")
+		h.becomes("Wagner 5 archived")
 	})
 	withDaemon(t, func(d *dropwork.Settings) { d.Rules.Complete = "marker" }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
-		h.pass()
-		h.want()
+		h.becomes()
 		kit.Holds(t, "status file", h.status(), "Otto 19               no .done file yet since 00:0")
 		h.must(os.WriteFile(filepath.Join(h.path, "Otto 19/.done"), nil, 0o660))
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 	})
 }

@@ -133,8 +133,7 @@ func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
 		h.files.Store(&f)
 		h.lost.Store(true)
 		h.drop("Otto 19", "19", "what was archived", false)
-		h.pass()
-		all := h.want("Otto 19 packaged")
+		all := h.becomes("Otto 19 packaged")
 		h.must(os.WriteFile(filepath.Join(h.path, ".vaultd/claimed", all[0].Key.String(), "Otto 19", "rechnung.pdf"), []byte("WHAT was archived"), 0o660))
 		armed.Store(true)
 		h.lost.Store(false)
@@ -142,8 +141,7 @@ func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
 		h.pass()
 		armed.Store(false)
 		h.pass()
-		h.pass()
-		e := h.want("Otto 19 archived")[0]
+		e := h.becomes("Otto 19 archived")[0]
 		if cut.Load() == 0 {
 			t.Error("the work was never cut off, want it once: the test shows nothing")
 		}

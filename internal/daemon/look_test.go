@@ -257,15 +257,13 @@ func TestLook_I12_I26_TheClaimedFolderIsRemoved(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.lost.Store(true)
 		h.drop("Huber 88", "88", "one", false)
-		h.pass()
-		e := h.want("Huber 88 packaged")[0]
+		e := h.becomes("Huber 88 packaged")[0]
 		h.must(os.RemoveAll(filepath.Join(h.path, ".vaultd/claimed", e.Key.String())))
 		c := h.d.selfChecker().Check(h.t.Context())
 		kit.Want(t, "files", len(c.Files), 1)
 		kit.Holds(t, "finding", c.Files[0], e.Key.String(), "not in .vaultd/claimed any more")
 		h.lost.Store(false)
-		h.pass()
-		e = h.want("Huber 88 archived")[0]
+		e = h.becomes("Huber 88 archived")[0]
 		kit.Want(t, "source", e.Source, ledger.Kept)
 		kit.Want(t, "missing", e.IsSourceMissing(), true)
 		kit.Want(t, "attention", e.Attention(), ledger.SourceChanged)

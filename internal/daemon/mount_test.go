@@ -72,8 +72,7 @@ func TestMount_I19_NotTaken(t *testing.T) {
 		h.mounts("Anlagen", &on, nil)
 		h.withAttachment("Huber 88", "88", false)
 		h.drop("Otto 19", "19", "%PDF", false)
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		kit.Want(t, "place of the folder", h.lies("Huber 88"), ".")
 		not := h.d.State().Drops[0].Watch.NotTaken
 		if len(not) != 1 || not[0].Reason != watch.OtherDevice || not[0].Items[0].Name != "Huber 88" || !strings.Contains(not[0].Items[0].Detail, "Anlagen") {
@@ -81,8 +80,7 @@ func TestMount_I19_NotTaken(t *testing.T) {
 		}
 		kit.Holds(t, "status file", h.status(), "Huber 88", "mount")
 		on.Store(false)
-		h.pass()
-		h.want("Otto 19 archived", "Huber 88 archived")
+		h.becomes("Otto 19 archived", "Huber 88 archived")
 	})
 }
 
@@ -98,8 +96,7 @@ func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 				}
 			})
 			h.withAttachment("Huber 88", "88", bad)
-			h.pass()
-			e := h.want("Huber 88 quarantined")[0]
+			e := h.becomes("Huber 88 quarantined")[0]
 			if e.Cause.Code != ingest.CauseMounted || !strings.Contains(e.Cause.Text, filepath.Join(h.path, ".vaultd/claimed", e.Key.String(), "Huber 88/Anlagen")) || e.Posts != 0 {
 				t.Errorf("entry = %+v, want the cause to name the mount in the claimed folder, and no registration", e)
 			}
@@ -107,8 +104,7 @@ func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 			if _, err := h.d.Actions().Act(t.Context(), e, operator.Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }); err != nil {
 				t.Fatal(err)
 			}
-			h.pass()
-			h.want("Huber 88 rejected resolved")
+			h.becomes("Huber 88 rejected resolved")
 			kit.Want(t, "place of the closed folder", h.lies("Huber 88"), ".vaultd")
 			kit.Want(t, "pauses", h.pauses(), []string{"folder " + e.Key.String() + " " + ingest.CauseMounted})
 			on.Store(false)
@@ -177,13 +173,11 @@ func TestMount_I17_NotPackedAgain(t *testing.T) {
 		h.lost.Store(true) // nothing is registered yet
 		h.mounts("Anlagen", &on, nil)
 		h.withAttachment("Huber 88", "88", false)
-		h.pass()
-		e := h.want("Huber 88 packaged")[0]
+		e := h.becomes("Huber 88 packaged")[0]
 		on.Store(true)
 		h.must(os.Remove(h.d.spool.PackagePath(e.Route, e.Key)))
 		h.lost.Store(false)
-		h.pass()
-		if e := h.want("Huber 88 quarantined")[0]; e.Cause.Code != ingest.CauseMounted || h.lies("Huber 88") != ".vaultd" {
+		if e := h.becomes("Huber 88 quarantined")[0]; e.Cause.Code != ingest.CauseMounted || h.lies("Huber 88") != ".vaultd" {
 			t.Errorf("cause = %+v, the folder is in %s, want %s, .vaultd", e.Cause, h.lies("Huber 88"), ingest.CauseMounted)
 		}
 	})
@@ -195,8 +189,7 @@ func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *testDaemon) {
 		var on atomic.Bool
 		h.withAttachment("Huber 88", "88", false)
-		h.pass()
-		e := h.want("Huber 88 archived")[0]
+		e := h.becomes("Huber 88 archived")[0]
 		h.must(os.WriteFile(filepath.Join(h.path, e.Dest, "neu.pdf"), []byte("%PDF new"), 0o660))
 		looks := 0
 		f := durable.Hook(func(op, n string, do func() error) error {

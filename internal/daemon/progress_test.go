@@ -163,8 +163,7 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 		})
 		h.files.Store(&spoil)
 		h.drop("Huber 88", "88", "one", false)
-		h.pass()
-		e := h.want("Huber 88 archived")[0]
+		e := h.becomes("Huber 88 archived")[0]
 		n := damaged.Load()
 		kit.Check(t, n == 2 && e.Posts == 1, "packed %d times and registered %d times, want 2 and 1", n, e.Posts)
 		kit.Holds(t, "log", h.log.String(), "no longer what was sealed")

@@ -20,8 +20,7 @@ func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 1", "INV-1", "content 1", true)
-		h.pass()
-		old := h.want("Huber 1 rejected")[0]
+		old := h.becomes("Huber 1 rejected")[0]
 		h.stop()
 		h.must(<-h.ended)
 		time.Sleep(commitInterval) // the ledger has just committed the last scan, and a commit waits so long for more

@@ -205,8 +205,7 @@ func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
 		}
 		time.Sleep(8 * time.Hour) // a quarter of the grace, and the comparison after that
 		synctest.Wait()
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		head := h.d.Ledger().Head() // but for the line that says that it was compared
 		h.registered(3)
 		if c := h.reconcile(); c.Safe || c.Differences() != 0 || h.d.Ledger().Head().N != head.N+1 {
@@ -221,8 +220,7 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 	t.Parallel()
 	withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = time.Hour }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		if c := h.d.State().Check; c.At.IsZero() || !c.OK() {
 			t.Fatalf("the first check = %+v, want it done and good", c)
 		}
@@ -264,12 +262,10 @@ func TestCheck_I23_AFigureIsDamagedWhileRunning(t *testing.T) {
 	withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = 1000 * time.Hour }, func(h *testDaemon) {
 		time.Sleep(48 * time.Hour) // a day in the middle of a month: both have one total
 		h.drop("Otto 19", "19", "one", false)
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		h.spoilBehind("V\x00\x80\x00\x00\x00") // the key of the vault's total, and eight bytes of its time
 		h.drop("Huber 88", "88", "two", false)
-		h.pass()
-		h.want("Otto 19 archived", "Huber 88 archived")
+		h.becomes("Otto 19 archived", "Huber 88 archived")
 		synctest.Wait()
 		safe, is := h.d.Ledger().SafeMode()
 		if s := h.d.State(); !is || safe.Mark != ledger.MarkDamaged || s.HeldReason == "" || len(s.Check.Ledger) == 0 {
@@ -343,10 +339,8 @@ func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
 			h.drop("Otto 19", fmt.Sprint(i), fmt.Sprint("one ", i), false)
 			h.path = was
 		}
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		close(release)
-		h.pass()
-		h.want("Otto 19 archived", "Otto 19 archived")
+		h.becomes("Otto 19 archived", "Otto 19 archived")
 	})
 }

@@ -121,8 +121,7 @@ func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		h.scan("scan7.pdf", "seven")
 		h.must(os.Mkdir(filepath.Join(h.path, "Mai"), 0o770))
-		h.pass()
-		e := h.want("scan7.pdf delivered")[0]
+		e := h.becomes("scan7.pdf delivered")[0]
 		if e.Route != ledger.PDF || e.Vault != "" || e.Dest != "_delivered/2000-01/scan7.pdf" || e.Content != e.Package.SHA256 || s.delivered() != 1 {
 			t.Errorf("entry = %+v after %d deliveries, want one of the PDF route in _delivered/2000-01 after 1", e, s.delivered())
 		}
@@ -148,8 +147,7 @@ func TestPDFDrop_I2_TheSamePDFAgain(t *testing.T) {
 				h.scan("scan7.pdf", "seven")
 				h.pass()
 				h.scan("again.pdf", "seven")
-				h.pass()
-				h.want("scan7.pdf delivered", row.want)
+				h.becomes("scan7.pdf delivered", row.want)
 				if !row.sends {
 					kit.Holds(t, "reason", h.reason("_duplicates/again.pdf"), `ALREADY SENT on 1 Jan 2000 as "scan7.pdf". Nothing to do.`)
 				}
@@ -345,11 +343,9 @@ func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withPDFDrop(t, nil, func(h *testDaemon, _ *pdfFlow) {
 				h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("no PDF yet"), 0o660))
-				h.pass()
-				h.want("scan7.pdf rejected")
+				h.becomes("scan7.pdf rejected")
 				h.must(row.again(h))
-				h.pass()
-				h.want(row.want...)
+				h.becomes(row.want...)
 			})
 		})
 	}
@@ -368,8 +364,7 @@ func TestPDFDrop_I1_RetryTakesTheReturnedPDF(t *testing.T) {
 		h.must(os.WriteFile(filepath.Join(h.path, old.Dest, "scan7.pdf"), []byte("%PDF-1.7 whole %%EOF"), 0o660))
 		next, err := h.d.Actions().Retry(t.Context(), old, operator.Person{UID: 8})
 		h.must(err)
-		h.pass()
-		e := h.want("scan7.pdf rejected", "scan7.pdf rejected resolved", "scan7.pdf (2) delivered")[2]
+		e := h.becomes("scan7.pdf rejected", "scan7.pdf rejected resolved", "scan7.pdf (2) delivered")[2]
 		if e.Key != next.Key || e.Route != ledger.PDF || s.delivered() != 1 || e.Dest != "_delivered/2000-01/scan7.pdf (2)" {
 			t.Errorf("entry = %+v after %d deliveries, want the one taken again, in _delivered/2000-01, after 1", e, s.delivered())
 		}
@@ -397,8 +392,7 @@ func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
 		if e := h.want("scan7.pdf discovered")[0]; !once.Load() || !e.Fingerprint.IsZero() {
 			t.Errorf("exchanged %t, fingerprint = %s, want true and none: it is not the file that was quiet", once.Load(), e.Fingerprint)
 		}
-		h.pass()
-		h.want("scan7.pdf delivered")
+		h.becomes("scan7.pdf delivered")
 		kit.Want(t, "deliveries by content", s.contents, map[string]int{"%PDF-1.7 another %%EOF": 1})
 		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(filepath.Join(h.path, "scan7.pdf.part"))), nil)
 	})
@@ -417,14 +411,12 @@ func TestPDFDrop_I8_RouteChangedUnderWay(t *testing.T) {
 		folders.Route, folders.Vault, folders.Rules = ledger.Vault, "V", packager.Rules{Sidecar: "metadata.json", Compression: "fast"}
 		h.cfg.Drops = []dropwork.Settings{folders}
 		h.again()
-		h.pass()
-		kit.Want(t, "route", h.want("scan7.pdf discovered")[0].Route, ledger.PDF)
+		kit.Want(t, "route", h.becomes("scan7.pdf discovered")[0].Route, ledger.PDF)
 		kit.Want(t, "deliveries", s.delivered(), 0)
 		h.halt()
 		h.cfg.Drops = []dropwork.Settings{single}
 		h.again()
-		h.pass()
-		h.want("scan7.pdf delivered")
+		h.becomes("scan7.pdf delivered")
 	})
 }
 
@@ -437,8 +429,7 @@ func TestPDFDrop_I24_UnreadableIsNotRefused(t *testing.T) {
 	withPDFDrop(t, nil, func(h *testDaemon, _ *pdfFlow) {
 		h.scan("scan7.pdf", "seven")
 		h.must(os.Chmod(filepath.Join(h.path, "scan7.pdf"), 0))
-		h.pass()
-		h.want()
+		h.becomes()
 		_, err := os.Lstat(filepath.Join(h.path, "scan7.pdf"))
 		h.must(err)
 		kit.Holds(t, "status file", h.status(), "no right")

@@ -51,8 +51,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 			withDaemon(t, nil, func(h *testDaemon) {
 				h.lost.Store(true) // nothing is registered yet
 				h.drop("Huber 88", "88", "one", false)
-				h.pass()
-				e := h.want("Huber 88 packaged")[0]
+				e := h.becomes("Huber 88 packaged")[0]
 				dir, away := filepath.Join(h.cfg.StateDir, "spool"), filepath.Join(h.cfg.StateDir, "spool.away")
 				if row == "Removed" {
 					away = ""
@@ -87,8 +86,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 					h.again()
 				}
 				time.Sleep(6 * time.Hour)
-				h.pass()
-				h.want("Huber 88 archived", "Otto 19 archived")
+				h.becomes("Huber 88 archived", "Otto 19 archived")
 				h.onceEach("88", "19")
 				kit.Want(t, "number of pauses", len(h.pauses()), 0)
 			})

@@ -85,8 +85,7 @@ func TestOpen_I19_StateDirMayBeALink(t *testing.T) {
 		h.must(err)
 		h.run()
 		h.drop("Huber 88", "88", "one", false)
-		h.pass()
-		h.want("Huber 88 archived")
+		h.becomes("Huber 88 archived")
 	})
 }
 
@@ -113,8 +112,7 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 		foreign = append(foreign, link)
 	}, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
-		h.pass()
-		h.want("Huber 88 archived")
+		h.becomes("Huber 88 archived")
 		left, err := os.ReadDir(filepath.Join(h.cfg.StateDir, statedir.SpoolFolder))
 		h.must(err)
 		var names []string

@@ -48,8 +48,7 @@ func TestStillOpen_I17_ScannerWritesPageTwo(t *testing.T) {
 		_, err = scanner.WriteString(page)
 		h.must(err)
 		h.must(scanner.Close())
-		h.pass()
-		h.want("scan.pdf delivered")
+		h.becomes("scan.pdf delivered")
 		kit.Want(t, "delivered", s.contents[page+page], 1)
 	})
 }
@@ -68,8 +67,7 @@ func TestStillOpen_I17_FileInAFolder(t *testing.T) {
 		h.want()
 		kit.Holds(t, "status file", h.status(), `"scans/page.tif" is still open`)
 		h.must(copying.Close())
-		h.pass()
-		h.want("Huber 88 archived")
+		h.becomes("Huber 88 archived")
 	})
 }
 

@@ -138,8 +138,7 @@ func TestStorm_I22_FilledBeforeTheWatch(t *testing.T) {
 		h.must(os.Chtimes(h.path+"/Otto 19/rechnung.pdf", old, old))
 	}, func(h *testDaemon) {
 		whole := time.Now()
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 		h.onTime(whole)
 	})
 }
@@ -240,8 +239,7 @@ func TestStorm_I22_UnmountedAndBack(t *testing.T) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		h.drop("Kern 6", "6", "two", true)
-		h.pass()
-		h.want("Otto 19 archived", "Kern 6 rejected")
+		h.becomes("Otto 19 archived", "Kern 6 rejected")
 		h.must(syscall.Unmount(h.path, syscall.MNT_DETACH))
 		h.drop("Below 1", "1", "below the mount point", false)
 		h.pass()
@@ -250,8 +248,7 @@ func TestStorm_I22_UnmountedAndBack(t *testing.T) {
 		h.want("Otto 19 archived", "Kern 6 rejected")
 		h.must(mount(h.path+".disk", h.path))
 		h.drop("Wagner 5", "5", "three", false)
-		h.pass()
-		h.want("Otto 19 archived", "Kern 6 rejected", "Wagner 5 archived")
+		h.becomes("Otto 19 archived", "Kern 6 rejected", "Wagner 5 archived")
 		h.must(syscall.Unmount(h.path, syscall.MNT_DETACH))
 		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(filepath.Join(h.path, "Below 1/metadata.json"))), nil)
 		h.must(mount(h.path+".disk", h.path))
@@ -291,8 +288,7 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 		h.drop("Huber 88", "88", "one", true)
 		h.pass()
 		h.drop("Otto 19", "19", "two", false)
-		h.pass()
-		all := h.want("Huber 88 rejected", "Otto 19 archived")
+		all := h.becomes("Huber 88 rejected", "Otto 19 archived")
 		for i, source := range []ledger.Source{ledger.Returning, ledger.Keeping} {
 			e := all[i]
 			e.Source = source // as it was committed before the crash
@@ -321,8 +317,7 @@ func TestDrop_I18_PutBackFromABackup(t *testing.T) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		h.drop("Kern 6", "6", "two", false)
-		h.pass()
-		h.want("Otto 19 archived", "Kern 6 archived")
+		h.becomes("Otto 19 archived", "Kern 6 archived")
 		h.lost.Store(true)
 		h.drop("Wagner 5", "5", "three", false)
 		h.pass()

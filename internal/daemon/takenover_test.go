@@ -210,8 +210,7 @@ func TestTake_I15_HeldIsNoFault(t *testing.T) {
 		kit.Lacks(t, "log", h.log.String(), "level=ERROR")
 		h.reconcile()
 		time.Sleep(2 * time.Minute)
-		h.pass()
-		h.want("Otto 19 archived")
+		h.becomes("Otto 19 archived")
 	})
 }
 

@@ -19,8 +19,7 @@ import (
 )
 
 func TestClaim_I1_TakesTheFolderWhole(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "Huber 88/metadata.json", "Huber 88/sub/a.pdf")
 	c := claim(t, f, "Huber 88")
 	at := ".vaultd/claimed/" + c.Key.String() + "/"
@@ -238,8 +237,7 @@ func BenchmarkClaim(b *testing.B) {
 }
 
 func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "a/x", "b/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
 	put(t, path, ".vaultd/claimed/strange/", ".vaultd/claimed/"+b.Key.String()+"/second/", ".vaultd/claimed/file")

@@ -156,8 +156,7 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/"+rel+"/rechnung.pdf")), nil)
 	})
 	t.Run("ReturnedWithoutContentKnown", func(t *testing.T) {
-		path := share(t)
-		f := open(t, config(path))
+		path, f := opened(t)
 		put(t, path, "Huber 88/metadata.json")
 		c := claim(t, f, "Huber 88")
 		kit.Must(t, f.Close())
@@ -188,8 +187,7 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 		"ClaimIsTheShares": {func(c, _ string) error { return errors.Join(os.Rename(c, c+"/../../aside"), os.Symlink("../..", c)) }, syscall.ENOTDIR},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := share(t)
-			f := open(t, config(path))
+			path, f := opened(t)
 			put(t, path, "Huber 88/metadata.json", "Otto 19/metadata.json")
 			c := claim(t, f, "Huber 88")
 			at := filepath.Join(path, ".vaultd/claimed", c.Key.String())

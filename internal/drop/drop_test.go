@@ -40,6 +40,13 @@ func open(t *testing.T, cfg Config) *Folder {
 	return f
 }
 
+// opened is an open drop folder, and where it is.
+func opened(t *testing.T) (string, *Folder) {
+	t.Helper()
+	path := share(t)
+	return path, open(t, config(path))
+}
+
 // put makes files, with their folders, below base; the content is the path, a trailing slash makes a folder.
 func put(t *testing.T, base string, names ...string) {
 	t.Helper()
@@ -230,8 +237,7 @@ func TestOpen_RefusesVaultdFolderOfOthers(t *testing.T) {
 }
 
 func TestCheck_VanishedReplacedForeign(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	kit.Must(t, f.CheckStillOurs())
 	os.Rename(path, path+".aside")
 	kit.Fails(t, "vanished", f.CheckStillOurs(), ErrUnavailable)
@@ -313,8 +319,7 @@ func TestOpen_I19_APlantedLockFile(t *testing.T) {
 		"FIFO":     {func(_, lock string) error { return syscall.Mkfifo(lock, 0o600) }, "no regular file"},
 		"Folder":   {func(_, lock string) error { return os.Mkdir(lock, 0o700) }, "no regular file"},
 	}, func(t *testing.T, row row) {
-		path := share(t)
-		f := open(t, config(path))
+		path, f := opened(t)
 		kit.Must(t, f.Close())
 		const words = "what nobody has archived, and longer than a line about the holder of a lock, whoever and wherever that may be just now"
 		mark, err := os.ReadFile(path + "/.vaultd/drop.json")

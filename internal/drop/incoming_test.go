@@ -97,8 +97,7 @@ func TestPutFolder_I5_NthFailure(t *testing.T) {
 
 // A name that is taken gets a number, in any spelling; a folder of other content is not ours, one that was claimed is written again.
 func TestPutFolder_TakenNames(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "EXTRACT 4711 0001-a.zip/theirs", "Extract 4711 0001-a.zip (2)/metadata.json", "Extract 4711 0001-a.zip (3)")
 	os.Symlink("Extract 4711 0001-a.zip (2)", path+"/Extract 4711 0001-a.zip (4)")
 	in := incomingOf(extractName, "first", "second")
@@ -131,8 +130,7 @@ func TestPutFolder_IsForPeople(t *testing.T) {
 
 // What was not made by a call is never removed and never followed, and bytes that are not those of the record are never shown.
 func TestPutFolder_I19_I4_Refuses(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	in := incomingOf(extractName, "first", "second")
 	staged := ".vaultd/incoming/" + in.Key.String()
 	another := archive.Key{2, 15: 7}.String()
@@ -192,8 +190,7 @@ func TestPutFolder_I19_I4_Refuses(t *testing.T) {
 
 // The end of the program ends the writing of a large file; nothing is shown, and the next call begins anew.
 func TestPutFolder_EndsInTheMiddle(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	in := incomingOf(extractName, "first", "second")
 	ctx, stop := context.WithCancel(t.Context())
 	whole := in.Files[1].Open

@@ -179,8 +179,7 @@ func TestFindOpen_I27_WithoutTheRight(t *testing.T) {
 
 // If the kernel's answers are not true, none is believed: neither "open" nor "closed".
 func TestFindOpen_UnbelievedLeases(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	f.hasLeases = false
 	put(t, path, "scan.pdf")
 	writer, err := os.OpenFile(filepath.Join(path, "scan.pdf"), os.O_WRONLY, 0)

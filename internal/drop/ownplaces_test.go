@@ -155,8 +155,7 @@ func TestNotes_I26_NamesInTheWay(t *testing.T) {
 }
 
 func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	form, help := path+"/_template/metadata.json", path+"/_template/_HELP.txt"
 	write := func(text string) {
 		t.Helper()
@@ -227,8 +226,7 @@ func TestUnreadable_NamesTheFile(t *testing.T) {
 }
 
 func TestNoRight_SaysWhose(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "Huber 88/metadata.json")
 	os.Chmod(path+"/Huber 88", 0o755)
 	var claim *ClaimError
@@ -240,8 +238,7 @@ func TestNoRight_SaysWhose(t *testing.T) {
 
 // A returned folder is known by its inode: another one at its place is not it.
 func TestOpenReturned_OnlyTheSame(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "Huber 88/metadata.json")
 	c := claim(t, f, "Huber 88")
 	kit.Must(t, f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")))
@@ -259,8 +256,7 @@ func TestOpenReturned_OnlyTheSame(t *testing.T) {
 
 // A folder that came back, was put right and is archived now does not say any more that it is not.
 func TestPlace_OldReasonGoesWhenArchived(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "Huber 88/metadata.json", "Huber 88/_REASON.txt", "Kern 6/_REASON.txt/x")
 	for name, left := range map[string]bool{"Huber 88": false, "Kern 6": true} {
 		kit.Must(t, f.PlaceFolder(claim(t, f, name), "_archived/2026-11/"+name, ReceiptNote("ARCHIVED.")))

@@ -74,8 +74,7 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 }
 
 func TestPlace_TakenLostAndForeign(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "a/x", "_rejected/a/theirs", "_rejected/b/theirs", "b/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
 	kit.Fails(t, "taken", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")), ErrDestinationTaken)
@@ -97,8 +96,7 @@ func TestPlace_TakenLostAndForeign(t *testing.T) {
 
 // The clerk gets the folder back even when the reason cannot be written into it; who archives needs the receipt.
 func TestPlace_UnwritableFolder(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "a/_REASON.txt/x", "b/_RECEIPT.txt/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
 	kit.Fails(t, "nobody was told that the note is missing", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")))
@@ -118,8 +116,7 @@ func TestPlace_LinkInTheWayOfOurFolders(t *testing.T) {
 }
 
 func TestDestination_NumbersWithoutCase(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	long := strings.Repeat("ü", 127) + "x"
 	put(t, path, "_rejected/Müller/", "_rejected/STRASSE (2)/", "_rejected/strasse/", "_rejected/"+long+"/")
 	for name, want := range map[string]string{
@@ -146,8 +143,7 @@ func TestDestination_NumbersWithoutCase(t *testing.T) {
 }
 
 func TestReclaim_ReturnedFolderIsTakenAgain(t *testing.T) {
-	path := share(t)
-	f := open(t, config(path))
+	path, f := opened(t)
 	put(t, path, "a/x")
 	a := claim(t, f, "a")
 	kit.Must(t, f.PlaceFolder(a, "_rejected/a", ReasonNote("x")))

@@ -218,8 +218,7 @@ func TestAsk_I25_OpenForADay(t *testing.T) {
 // A list that was read before the service failed still answers for a document that was
 // due then. That does not end the pause; an answer does.
 func TestAsk_AnOldListOpensNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		away := false
 		d, c := newAsking(func(time.Time) bool { return away })
 		var es []ledger.Entry

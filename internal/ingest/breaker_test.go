@@ -165,8 +165,7 @@ func TestBreakers_I25_ClockSetBack(t *testing.T) {
 // I24: uploads that are under way when the store asks to be left alone go on. A
 // document with a ticket whose upload was not begun waits.
 func TestStore_I24_AskedWaitHoldsForTheWholeRoute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var began []time.Time
 		s := &service{slow: true}

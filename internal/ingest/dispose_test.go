@@ -83,8 +83,7 @@ func TestDispose_I3_GraceBeginsWhenTheFolderIsKept(t *testing.T) {
 // Folders with one invoice number are packed at the same time. All are archived, and
 // all but the first name the first.
 func TestSeal_SameNumberAtOnceIsNotMissed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		// A commit takes a while, however fast the disk is: other folders are compared meanwhile.
 		r := buildSlow(t, &service{}, func(string) error { time.Sleep(time.Millisecond); return nil })
 		f := r.folders("V")

@@ -16,8 +16,7 @@ import (
 // I4: a store's ETag counts only after the store was seen to answer with MD5s. From
 // then on the MD5 of other bytes is no acceptance: the upload is repeated.
 func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		own, other := hex.EncodeToString(append([]byte{1}, make([]byte, 15)...)), hex.EncodeToString(make([]byte, 16)) // see folders.Pack
 		var answers atomic.Pointer[string]
 		r := run(t, &service{slow: true, etag: func(archive.RemoteID) string { return *answers.Load() }})
@@ -119,8 +118,7 @@ func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
 // I2: a rebuilt ledger knows an invoice by the identity under which it was archived,
 // which may be a later generation. Dropped again, the invoice is a duplicate.
 func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{})
 		content, metadata := archive.Sum([]byte("V 0")), archive.Sum([]byte(`{"documentId":"V 0"}`))
 		r.apply(ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{

@@ -66,8 +66,7 @@ func (p *spoiler) refused() int {
 // costs one further call, and no more uploads than were under way. The store is not
 // paused.
 func TestStore_G13_ABatchThatIsOverEarly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		first := 0
 		p := spoils(func(post int) bool { return post == first })
 		r := run(t, p.s)
@@ -94,8 +93,7 @@ func TestStore_G13_ABatchThatIsOverEarly(t *testing.T) {
 
 // G13: one batch in ten is over early, during a backlog.
 func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		p := spoils(func(post int) bool { return post%10 == 5 })
 		r := run(t, p.s)
 		r.drop("V", 1000)
@@ -116,8 +114,7 @@ func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
 // I9, I24: every ticket is over when it comes, so each registration is lost. The store
 // is paused, and vaultd asks for few tickets. It continues when one works again.
 func TestStore_I9_EveryTicketIsOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		wrong := false
 		p := spoils(func(int) bool { return wrong })
 		r := run(t, p.s)
@@ -148,8 +145,7 @@ func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 // I24: the store refuses every upload, and not because of the tickets' time. It is
 // paused.
 func TestStore_I24_RefusalsPauseTheStore(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{upload: func(archive.RemoteID) error { return fault(apicall.Refused, "http-403") }}
 		r := run(t, s)
 		r.drop("V", 200)
@@ -184,8 +180,7 @@ func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
 // I2: the store did not answer an upload, and says at the next attempt that the ticket
 // is over. The service is asked, and the document is not registered again.
 func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		calls := 0
 		s := &service{upload: func(archive.RemoteID) error {
 			if calls++; calls == 1 {
@@ -279,8 +274,7 @@ func TestUpload_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
 // I4: other bytes than those of the package left, and the store accepted them. The entry
 // is not uploaded until the recorded digest was sent.
 func TestUpload_I4_TheDigestThatLeftIsRecorded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
 		var wrong atomic.Bool
 		wrong.Store(true)

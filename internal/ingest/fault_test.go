@@ -17,8 +17,7 @@ import (
 
 // Folders that are dropped without a fault are archived.
 func TestAllGoesWell(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{})
 		r.drop("V", 100)
 		r.pass(time.Hour)
@@ -29,8 +28,7 @@ func TestAllGoesWell(t *testing.T) {
 // I23: the service fails whenever it is asked about one number. The other documents
 // are asked about all the same.
 func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{status: func(id archive.RemoteID) error {
 			if id == "bum-3" {
 				return fault(apicall.OutcomeUnknown, "http-500")
@@ -48,8 +46,7 @@ func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
 
 // The service refuses to give the status list. Each document is asked about alone.
 func TestAsk_ListIsForbidden(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{list: func() error { return fault(apicall.NotProcessed, "http-403") }})
 		r.drop("V", 50)
 		r.pass(15 * time.Minute)
@@ -60,8 +57,7 @@ func TestAsk_ListIsForbidden(t *testing.T) {
 
 // I9: no ticket may be used by the policy. vaultd asks for few.
 func TestRegister_I9_TicketsAgainstPolicy(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{barred: "host store.example refused: it is not in allowed_hosts"}
 		r := run(t, s)
 		r.drop("V", 20)
@@ -74,8 +70,7 @@ func TestRegister_I9_TicketsAgainstPolicy(t *testing.T) {
 
 // I9: each ticket is over when it arrives. vaultd asks for few.
 func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{}
 		serial := 0
 		s.register = func(archive.RegisterRequest) (*archive.Ticket, error) {
@@ -94,8 +89,7 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 
 // I24: the service refuses every document. vaultd does not have all of them refused.
 func TestRegister_I24_EverythingIsRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) { return nil, fault(apicall.Refused, "http-400") }})
 		r.drop("V", 500)
 		r.pass(time.Hour)
@@ -108,8 +102,7 @@ func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 // I24: a refusal that the archive explains is told to whoever dropped the
 // invoice in those words, and the technical part stands behind them.
 func TestRegister_I24_RefusalInWords(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) {
 			return nil, &apicall.Error{Outcome: apicall.Refused, Code: "field-not-accepted", Text: "register: 400", Message: "amount: no number", Plain: &apicall.Plain{Says: "It does not take a field", Do: "Mend it"}}
 		}})
@@ -125,8 +118,7 @@ func TestRegister_I24_RefusalInWords(t *testing.T) {
 // The service forbids registrations and still answers questions. The answers do not
 // end the pause of the registrations.
 func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var closed atomic.Bool
 		s := &service{slow: true, register: func(archive.RegisterRequest) (*archive.Ticket, error) {
 			if closed.Load() {
@@ -148,8 +140,7 @@ func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
 
 // I9: the store is unreachable for hours. vaultd asks for few tickets meanwhile.
 func TestStore_I9_AwayForHours(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var away atomic.Bool
 		s := &service{upload: func(archive.RemoteID) error {
 			if away.Load() {
@@ -174,8 +165,7 @@ func TestStore_I9_AwayForHours(t *testing.T) {
 
 // The store begins to fail every upload. Few documents are in doubt.
 func TestStore_FailsEveryUpload(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var broken atomic.Bool
 		r := run(t, &service{upload: func(archive.RemoteID) error {
 			if broken.Load() {
@@ -293,8 +283,7 @@ func TestAsk_I24_NobodyIsBlamedForAPathThatIsWrong(t *testing.T) {
 // I24: a gateway fails for the moment in which one question is asked. No document
 // counts as absent.
 func TestAsk_I24_AFaultThatHasPassedBlamesNobody(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var away atomic.Bool
 		s := &service{slow: true, status: func(archive.RemoteID) error {
 			if away.Swap(false) {
@@ -334,8 +323,7 @@ func (s *shortening) Register(ctx context.Context, v archive.VaultID, frozen []a
 // I9: the service took a POST, and its answer does not name the document. It may be
 // registered, so the answer counts as lost.
 func TestRegister_I9_LeftOutOfTheAnswer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &shortening{service: &service{}}
 		s.left.Store(2)
 		r := build(t, s.service)

@@ -48,8 +48,7 @@ func TestIdentify_I2_I23_ChosenByAnotherSidecar(t *testing.T) {
 		"AGenerationOfFirst": {[]archive.ID{base, base.Generation(1)}, next(1)},
 		"All":                {[]archive.ID{base, next(1), next(2), next(3)}, archive.ID{}},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			r := run(t, &service{})
 			for i, id := range row.chosen {
 				r.choose(fmt.Sprint("chosen ", i), id)
@@ -127,8 +126,7 @@ func TestIdentify_I2_ALaterDerivationAlone(t *testing.T) {
 	kit.Rows(t, map[string]archive.ID{
 		"Next": base.Derivation(1), "Last": base.Derivation(archive.MaxDerivation), "LastOfLast": base.Derivation(archive.MaxDerivation).Generation(archive.MaxGeneration),
 	}, func(t *testing.T, id archive.ID) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			r := run(t, &service{})
 			r.apply(ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{
 				ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,

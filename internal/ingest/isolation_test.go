@@ -42,8 +42,7 @@ func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
 
 // I23: the uploads of one vault hang. Those of another vault continue.
 func TestStore_I23_ABucketThatHangsHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{}
 		s.hangs = func(ctx context.Context, r archive.RemoteID) error {
 			if s.of(r) == "HANGS" {
@@ -63,8 +62,7 @@ func TestStore_I23_ABucketThatHangsHoldsUpNoOther(t *testing.T) {
 
 // I23: a share hangs in the middle of a move. The folders of another drop are moved.
 func TestPlace_I23_ADeadShareHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{}, "DEAD", "B")
 		dead := make(chan struct{})
 		defer close(dead)
@@ -110,8 +108,7 @@ func (c *counting) reset() (searches int) {
 // I23: the service asked not to be called for one vault. The documents that wait for
 // that are not read while another vault works.
 func TestQueues_I23_PausedOnesAreNotScanned(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &registering{service: &service{}, answer: func(_ int32, v archive.VaultID, _ []archive.RegisterRequest) (a archive.RegisterResult, mine bool, err error) {
 			return a, v == "AWAY", &apicall.Error{Outcome: apicall.NotProcessed, Code: "http-429", Text: "429", Status: 429, RetryAfter: 24 * time.Hour}
 		}}
@@ -135,8 +132,7 @@ func TestQueues_I23_PausedOnesAreNotScanned(t *testing.T) {
 
 // I15: in safe mode folders are sealed and questions are asked. Nothing else begins.
 func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var safe atomic.Bool
 		s := &service{slow: true}
 		r := build(t, s)
@@ -171,8 +167,7 @@ func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
 // I8: the service mixed up documents of one vault twice, and of another one once.
 // Only the first vault stops.
 func TestCrossWired_I8_OneVaultsMixUpsStopNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{crosses: "A"}
 		r := run(t, s, "A", "B")
 		r.drop("A", 2)
@@ -193,8 +188,7 @@ func TestCrossWired_I8_OneVaultsMixUpsStopNoOther(t *testing.T) {
 // boot clock, which counts the suspend though timers do not, and the ticket is not used
 // again.
 func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{}
 		var begun, ended []time.Duration
 		var used []archive.RemoteID
@@ -221,8 +215,7 @@ func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
 // I6: the machine slept for a moment between the intent and the first byte. It has
 // lost its connections, so the ticket that it held is used no more.
 func TestUpload_I6_SuspendVoidsATicketThatWasNotUsed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{}
 		r := build(t, s)
 		var once sync.Once
@@ -294,8 +287,7 @@ func TestDispose_I3_DisposalLimit(t *testing.T) {
 // I3: the time of folders is postponed that the limit had allowed. They use up what it
 // allowed, so it is asked again when they are due again.
 func TestDispose_I3_PostponedUseUpTheLeave(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{})
 		d := r.configured("V")
 		d.Disposes, d.Grace = true, 30*24*time.Hour

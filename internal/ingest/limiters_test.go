@@ -71,8 +71,7 @@ func TestStore_G13_AFewFaults(t *testing.T) {
 
 // A store that only says 503 opens its breaker after a few calls, and is tried again by single ones.
 func TestStore_I24_Only503Rests(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		calls := 0
 		var mu sync.Mutex
 		r := run(t, &service{upload: func(archive.RemoteID) error {
@@ -93,8 +92,7 @@ func TestStore_I24_Only503Rests(t *testing.T) {
 // G13: the tickets of a batch run out together, while their uploads are under way. The
 // documents are registered again together.
 func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{slow: true}
 		r := run(t, s)
 		r.drop("V", 100) // speeds are learned
@@ -115,8 +113,7 @@ func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
 // I21: a PDF service wants few calls when they begin. It gets two at once until one
 // went well and a second has passed, and again after a pause of more than 5 minutes.
 func TestLimiters_I21_FewCallsAfterAPause(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var mu sync.Mutex
 		under, early, later := 0, 0, 0 // the most at once
 		var first time.Time            // of a burst
@@ -204,8 +201,7 @@ func TestTarget_QueuesAreTheLedgers(t *testing.T) {
 // I23: a stuck vault fills its own share of the spool. Its backlog is not
 // packed, and another vault's folders are archived as usual.
 func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{}, "FULL", "B")
 		r.cfg.SpoolSpace = func(queue string) error {
 			if queue == "vault FULL" {
@@ -226,8 +222,7 @@ func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
 // I23: packing the backlog of one drop takes most of an hour. A single folder of
 // another drop is packed within minutes.
 func TestSeal_I23_ABacklogDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{}, "BIG", "B")
 		for _, drop := range []string{"BIG", "B"} {
 			r.folders(drop).takes = time.Second

@@ -69,8 +69,7 @@ func (r *running) changePDF(change func(*ingest.Route)) {
 
 // I12: the store's answer alone makes a PDF delivered.
 func TestPDF_I12_DeliveredByTheStoresAnswer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		pdf := &service{}
 		r := buildPDF(t, pdf, "scans")
 		r.start()
@@ -95,8 +94,7 @@ func TestPDF_I12_DeliveredByTheStoresAnswer(t *testing.T) {
 // Nothing is sent again without a decision. A release sends it again, flagged
 // permanently.
 func TestPDF_I2_UnansweredUploadWaitsForADecision(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var answers atomic.Bool
 		pdf := &service{upload: func(archive.RemoteID) error {
 			if answers.Load() {
@@ -127,8 +125,7 @@ func TestPDF_I2_UnansweredUploadWaitsForADecision(t *testing.T) {
 // rarely, with one document. An operator or a success ends that. A definite refusal
 // differs, and every document survives.
 func TestPDF_I2_StoreInDoubt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var outcome atomic.Pointer[error]
 		says := func(err error) { outcome.Store(&err) }
 		r := buildPDF(t, &service{upload: func(archive.RemoteID) error { return *outcome.Load() }}, "scans")
@@ -273,8 +270,7 @@ func TestPDF_I2_ReloadWaitsForUploads(t *testing.T) {
 // I2: no more uploads are announced than there are slots. A crash leaves no more
 // documents in doubt.
 func TestPDF_I2_FewUploadsAreAnnounced(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var mu sync.Mutex
 		sent, most := 0, 0
 		var r *running
@@ -299,8 +295,7 @@ func TestPDF_I2_FewUploadsAreAnnounced(t *testing.T) {
 // rejects nothing, and stops no other drop. Once the configuration is corrected, the
 // files that wait are packed again for the new address.
 func TestPDF_I24_RefusedAddressIsTheConfigurations(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		request := func(to string) []byte { return fmt.Appendf(nil, `{"receivingEmailAddress":%q}`, to) }
 		var mu sync.Mutex
 		said := map[string]int{}
@@ -356,8 +351,7 @@ func (q *requesting) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, e
 // I24: the store certainly takes nothing. No document is in doubt, the store is
 // paused, and the vault continues.
 func TestPDF_I24_StoreThatRefuses(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var refuse atomic.Bool
 		refuse.Store(true)
 		pdf := &service{upload: func(archive.RemoteID) error {
@@ -385,8 +379,7 @@ func TestPDF_I24_StoreThatRefuses(t *testing.T) {
 
 // I8: the second mix-up stops the service of all its drops, and no vault.
 func TestPDF_I8_MixedUpTwice(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		pdf := &service{}
 		pdf.register = func(archive.RegisterRequest) (*archive.Ticket, error) {
 			return &archive.Ticket{Remote: "one", URL: "https://store.example/one", Sent: pdf.now(), Validity: time.Hour}, nil
@@ -409,8 +402,7 @@ func TestPDF_I8_MixedUpTwice(t *testing.T) {
 // I24: the route is removed from the configuration. Its documents wait as they are,
 // and the vault continues.
 func TestPDF_I24_RouteLeftOut(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		pdf := &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) {
 			return nil, fault(apicall.NotProcessed, "http-403")
 		}}

@@ -41,8 +41,7 @@ func (u *underWay) counts() map[archive.VaultID]int {
 // upload.workers is how many uploads may be under way at once, of all vaults. Beyond
 // that, a vault of which none is under way may always begin one.
 func TestPool_WidthHoldsForAllQueuesTogether(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s, u, hold := &service{slow: true}, &underWay{n: map[archive.VaultID]int{}}, atomic.Bool{}
 		s.hangs = func(ctx context.Context, id archive.RemoteID) error {
 			if !hold.Load() {
@@ -92,8 +91,7 @@ func (l *remembering) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 
 // I21: an idle engine keeps no entry in memory that waited for its upload before.
 func TestPool_I21_QueueKeepsNoTaskThatBegan(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{})
 		l := &remembering{Ledger: r.cfg.Ledger}
 		r.cfg.Ledger = l
@@ -118,8 +116,7 @@ func TestPool_I21_QueueKeepsNoTaskThatBegan(t *testing.T) {
 // I25: a folder took all space of the spool for a while, and is not sealed after all.
 // The space is used at once by another drop.
 func TestSeal_I25_SpaceThatIsGivenBackIsUsed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{slow: true}, "A", "B")
 		var full atomic.Bool
 		r.cfg.SpoolSpace = func(string) error {
@@ -241,8 +238,7 @@ func (r *running) commitPackaged(v archive.VaultID, more ...ledger.Event) {
 // I25: the wall clock is set back by an hour while a batch fills. The batch is
 // registered when it would have been.
 func TestRegister_I25_ClockSetBackWhileABatchFills(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{slow: true})
 		r.drop("V", 1)
 		r.pass(2 * time.Second)
@@ -257,8 +253,7 @@ func TestRegister_I25_ClockSetBackWhileABatchFills(t *testing.T) {
 // G10: empty queues cost nothing, however many there have been. Their workers continue
 // at once when there is something to do.
 func TestWorker_G10_EmptyQueuesCostNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{}, "A", "B")
 		looks := &counting{Index: r.cfg.Index, seen: map[string]int{}}
 		r.cfg.Index = looks

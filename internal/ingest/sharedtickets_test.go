@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"vaultd/internal/apicall"
@@ -71,8 +70,7 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 // refuses that upload, because its ticket is over. The ticket that the first document
 // gets after that is its own.
 func TestTicketShared_I8_ALaterTicketIsNot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r, h := buildHanging(t)
 		r.dropNamed("V", "first", 1)
 		r.pass(30 * time.Second)

@@ -55,8 +55,7 @@ func (l *intending) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 // I24: the store asks to be left alone while a worker takes ten documents to upload, and
 // has committed the intent of the first. The worker takes no other.
 func TestWorker_I24_APauseInTheMiddleOfARound(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		ends := make(chan struct{})
 		s := &service{slow: true}
 		r := build(t, s)
@@ -113,8 +112,7 @@ func (f *forgetful) DueInQueue(s ledger.Step, queue string, now time.Time, limit
 // I2: a search finds documents that are being uploaded. They are not uploaded a second
 // time.
 func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		var mu sync.Mutex
 		uploads := map[archive.RemoteID]int{}
 		r := build(t, &service{slow: true, hangs: func(_ context.Context, id archive.RemoteID) error {
@@ -142,8 +140,7 @@ func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
 // I23: very many quick uploads wait in one vault's queue. Another vault has its share
 // of the slots.
 func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{slow: true}
 		var mu sync.Mutex
 		under, most := 0, 0
@@ -237,8 +234,7 @@ func (i *slowRead) DueInQueue(s ledger.Step, queue string, now time.Time, limit 
 // that hold tickets are uploaded meanwhile. What was read of their tickets counts no
 // more: on a slow line they would keep the vault from registering anything for a while.
 func TestBacklog_I6_UploadedWhileTheLedgerIsRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		ends := make(chan struct{})
 		r := build(t, &service{slow: true, hangs: func(context.Context, archive.RemoteID) error { <-ends; return nil }})
 		learnLine := func(took time.Duration) {
@@ -297,8 +293,7 @@ func (l *lagging) DueInQueue(s ledger.Step, queue string, now time.Time, limit i
 // I11: a search began before the end of the work on an entry, and finds it as it was.
 // The work is not done again.
 func TestWorker_I11_ALookThatIsOld(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
 		var errs strings.Builder
 		r.cfg.Log = slog.New(slog.NewTextHandler(&errs, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -321,8 +316,7 @@ func TestWorker_I11_ALookThatIsOld(t *testing.T) {
 // I23: more packages than a vault may have waiting are held for a decision. Other
 // folders of the vault are packed and uploaded, also after the ledger was read again.
 func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
 		f := r.folders("V")
 		f.same = true
@@ -349,8 +343,7 @@ func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
 // The packages of documents with tickets are missing, and the spool is full. They are
 // not made again before there is room.
 func TestReseal_WaitsForRoom(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	kit.ParallelBubble(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
 		var full atomic.Bool
 		full.Store(true)

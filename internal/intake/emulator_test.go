@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"vaultd/internal/apicall"
@@ -69,8 +68,7 @@ func checkService(t *testing.T, h *house, s *emulator.Server) {
 // the number of workers, extracts and restarts, until the configuration allows
 // other hosts. Lists and acknowledgements go on meanwhile.
 func TestIntake_I20_I25_UnlistedHostCostsOneDownload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		s := newEmulatedAt(t, h, emulator.ExtractReadings{Download: "redirect-auth"}, nil)
 		defer s.Close()
 		kit.Must(t, h.live(72*time.Hour))
@@ -97,8 +95,7 @@ func TestReading_I30_Intake(t *testing.T) {
 		"AsKnown": {}, "RFC3339": {Times: "rfc3339"}, "Wrapped": {List: "wrapped"}, "Parts": {List: "parts"}, "Bytes": {Download: "bytes"}, "OtherHostWantsHeaders": {Download: "redirect-auth"},
 		"Singular": {Acknowledge: "singular"}, "BothPaths": {Acknowledge: "both"}, "ExportedByDownload": {Exported: "download"},
 	}, func(t *testing.T, readings emulator.ExtractReadings) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+		inHouse(t, func(t *testing.T, h *house) {
 			s := newEmulated(t, h, readings)
 			defer s.Close()
 			kit.Must(t, h.live(time.Hour))
@@ -111,8 +108,7 @@ func TestReading_I30_Intake(t *testing.T) {
 // whatever they are, and named in the manifest. A page in the place of a
 // table's file is none.
 func TestReading_I30_ExtraFiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		s := newEmulated(t, h, emulator.ExtractReadings{})
 		defer s.Close()
 		kit.Must(t, s.PublishExtract(emulator.PublishedExtract{ID: "extra", Type: archive.DeltaExtract, Made: time.Now().Add(-time.Hour), Files: []emulator.PublishedFile{
@@ -162,8 +158,7 @@ func TestIntake_I30_FaultsOfTheEmulator(t *testing.T) {
 		{Kind: emulator.HTML}, {Kind: emulator.Refuse}, {Kind: emulator.Cut}, {Kind: emulator.Garble}, {Kind: emulator.Truncate}, {Kind: emulator.Empty}, {Kind: emulator.Status, Status: 403}}
 	struck := 0
 	for seed := range uint64(12) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+		inHouse(t, func(t *testing.T, h *house) {
 			s := newEmulated(t, h, emulator.ExtractReadings{})
 			defer s.Close()
 			r, deaths := rand.New(rand.NewPCG(seed, 30)), rand.New(rand.NewPCG(seed, 31))

@@ -205,6 +205,12 @@ func newHouse(t testing.TB) *house {
 	return h
 }
 
+// inHouse runs a test with a house in a bubble.
+func inHouse(t *testing.T, test func(*testing.T, *house)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newHouse(t)) })
+}
+
 // live runs the engine for so long, and returns its error.
 func (h *house) live(d time.Duration) (err error) {
 	h.t.Helper()
@@ -314,8 +320,7 @@ func (h *house) want(id archive.ExtractID, state arrival.State) (a arrival.Arriv
 }
 
 func TestIntake_TakesIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		for i := range 5 {
 			h.svc.add(archive.ExtractID(fmt.Sprint("47", i)), "a", "b", "c")
 		}
@@ -332,8 +337,7 @@ func TestIntake_TakesIn(t *testing.T) {
 
 // Without a leave to acknowledge nothing is hidden from other programs: held is the end.
 func TestIntake_I30_HeldIsTheEndWithoutLeave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		h.acknowledge = false
 		h.svc.add("4711", "a")
 		_ = h.live(3 * time.Hour)
@@ -347,8 +351,7 @@ func TestIntake_I30_HeldIsTheEndWithoutLeave(t *testing.T) {
 
 // A file that is added while the others come is seen by the list that is asked for again.
 func TestIntake_I30_AddedFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		h.svc.add("4711", "a", "b").added = true
 		_ = h.live(time.Hour)
 		kit.Want(t, "files", len(h.want("4711", arrival.Acknowledged).Files), 3)
@@ -357,8 +360,7 @@ func TestIntake_I30_AddedFile(t *testing.T) {
 
 // A service that says more files than it lists keeps the extract from being held, and is not asked all the time.
 func TestIntake_I30_TooFewFiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		k := h.svc.add("4711", "a", "b")
 		k.Files = 3
 		asked := 0
@@ -383,8 +385,7 @@ func TestIntake_I30_TooFewFiles(t *testing.T) {
 
 // A download that never comes whole stops at the limit for a person, who may allow as many again.
 func TestIntake_I11_DownloadsUsed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		h.svc.add("4711", "a")
 		cuts := 3
 		h.svc.fault = func(op string) (error, error) {
@@ -412,8 +413,7 @@ func TestIntake_I11_DownloadsUsed(t *testing.T) {
 
 // Missing rights pause and end nothing, also for an extract that the list leaves out.
 func TestIntake_I24_Denied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		k := h.svc.add("4711", "a")
 		denied := ""
 		asked := 0
@@ -440,8 +440,7 @@ func TestIntake_I24_Denied(t *testing.T) {
 
 // I25: extracts that are denied are the fault of no other one. What comes after them is taken in.
 func TestIntake_I25_OtherExtractsAreDenied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		for n := range 60 { // more than are tried in the longest wait of one
 			h.svc.add(archive.ExtractID(fmt.Sprint("denied-", n)), "a").denied = true
 		}
@@ -461,8 +460,7 @@ func TestIntake_I25_OtherExtractsAreDenied(t *testing.T) {
 
 // Only a whole list and the service's own word for the number give an extract up.
 func TestIntake_I32_GivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		h.noRoom = true
 		k := h.svc.add("4711", "a")
 		_ = h.live(time.Hour)
@@ -478,8 +476,7 @@ func TestIntake_I32_GivenUp(t *testing.T) {
 
 // A full disk costs no download, and in safe mode nothing is downloaded or acknowledged.
 func TestIntake_NoRoomAndSafeMode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		h.noRoom = true
 		k := h.svc.add("4711", "a")
 		_ = h.live(5 * time.Hour)
@@ -497,8 +494,7 @@ func TestIntake_NoRoomAndSafeMode(t *testing.T) {
 // A ledger that was made anew adopts what custody holds, and asks no file of it again. What is not held is downloaded once, not as often
 // as if nothing had been.
 func TestIntake_I15_RebuiltLedger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		h.acknowledge = false
 		one, two := h.svc.add("4711", "a", "b"), h.svc.add("4712", "c")
 		h.svc.fault = func(op string) (error, error) {
@@ -572,8 +568,7 @@ func TestIntake_I30_LostCustody(t *testing.T) {
 			})
 		}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		k := h.svc.add("4711", "a", "b")
 		kit.Must(t, h.live(10*time.Minute))
 		folder, copied := filepath.Join(h.kept, "extracts", "4711"), filepath.Join(t.TempDir(), "copy")
@@ -590,8 +585,7 @@ func TestIntake_I30_LostCustody(t *testing.T) {
 // I30: where custody as a whole is not there, nothing of it is called lost, and
 // what is older than the service keeps may be moved away.
 func TestIntake_I30_NotLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		k := h.svc.add("4711", "a")
 		kit.Must(t, h.live(10*time.Minute))
 		time.Sleep(366 * 24 * time.Hour)

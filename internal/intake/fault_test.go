@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"vaultd/internal/apicall"
@@ -33,8 +32,7 @@ func (h *house) plant(f *faults.Fault) {
 // held and acknowledged, and at no moment was anything acknowledged that was not held.
 func TestIntake_I30_NthFailure(t *testing.T) {
 	faults.EachOperation(t, 1, 40, func(f *faults.Fault) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+		inHouse(t, func(t *testing.T, h *house) {
 			h.svc.add("4711", "a", "b").added = true
 			h.plant(f)
 			if err := h.live(2 * time.Hour); err != nil {
@@ -50,8 +48,7 @@ func TestIntake_I30_NthFailure(t *testing.T) {
 // TestIntake_I5_EndsInTheMiddle ends the engine at every second of its life: what was intended stands, and nothing is counted too low.
 func TestIntake_I5_EndsInTheMiddle(t *testing.T) {
 	for n := range 12 {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t)
+		inHouse(t, func(t *testing.T, h *house) {
 			h.svc.add("4711", "a", "b", "c")
 			h.svc.add("4712", "a", "b", "c")
 			kit.Must(t, h.live(time.Duration(n)*500*time.Millisecond+time.Millisecond))
@@ -65,8 +62,7 @@ func TestIntake_I5_EndsInTheMiddle(t *testing.T) {
 
 // A ledger that was put back never counts fewer downloads than it did, and takes no more than one by itself: a person decides.
 func TestIntake_I11_PutBackLedger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		k := h.svc.add("4711", "a")
 		cuts := 1
 		h.svc.fault = func(op string) (error, error) {
@@ -92,8 +88,7 @@ func TestIntake_I11_PutBackLedger(t *testing.T) {
 
 // Custody that is not what its manifest says is not adopted, so nothing is acknowledged because of it.
 func TestIntake_I30_DamagedCustodyIsNotAdopted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		h.acknowledge = false
 		k := h.svc.add("4711", "a")
 		_ = h.live(2 * time.Hour)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"vaultd/internal/apicall"
@@ -45,8 +44,7 @@ func (s twoStores) Download(ctx context.Context, f archive.ExtractFile, w io.Wri
 // What leads to a refused host waits, one download being lost. What leads
 // elsewhere comes in and is acknowledged, before and after a restart.
 func TestIntake_I23_I25_ARefusedHostDelaysNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
+	inHouse(t, func(t *testing.T, h *house) {
 		s := twoStores{h.svc, new(atomic.Int32)}
 		h.real, h.hosts = s, "one"
 		for _, id := range []archive.ExtractID{"bad1", "good1", "bad2", "good2"} {

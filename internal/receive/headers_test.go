@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"vaultd/internal/archive"
@@ -37,7 +36,6 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 	for _, encoding := range []string{"binary", "base64"} {
 		kit.Bubble(t, encoding, func(t *testing.T) {
 			h := newHouse(t, emulator.NetworkReadings{FileHeaders: "all", Files: encoding})
-			defer h.net.Close()
 			kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: files}))(t)
 			kit.Must(t, h.live(20*time.Minute))
 			h.allDone()
@@ -72,7 +70,6 @@ func TestFetchFile_I4_PagesOfWhomTheDocumentTells(t *testing.T) {
 	for headers, wait := range map[string]time.Duration{"fileref": 20 * time.Minute, "type": 25 * time.Hour} {
 		kit.Bubble(t, headers, func(t *testing.T) {
 			h := newHouse(t, emulator.NetworkReadings{FileHeaders: headers})
-			defer h.net.Close()
 			_, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a.htm", Content: []byte("<html>an attachment</html>")}}})
 			kit.Must(t, err)
 			kit.Must(t, h.live(20*time.Minute))
@@ -90,7 +87,6 @@ func TestReceive_I30_DiscountCreditNote(t *testing.T) {
 	for _, kind := range []string{"Invoice", "CreditNode"} {
 		kit.Bubble(t, kind, func(t *testing.T) {
 			h := newHouse(t, emulator.NetworkReadings{})
-			defer h.net.Close()
 			id, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true, Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte("%PDF-1.7\n%%EOF\n")}}})
 			kit.Must(t, err)
 			_, err = h.net.PublishNotice(emulator.NetworkNotice{BumID: id, DocumentType: kind, ResponseCode: "BusinessInformation", ActionCode: "DiscountCreditNoteAvailable"})
@@ -121,9 +117,7 @@ func TestReceive_I26_I30_WordAboutAReceivedDocument(t *testing.T) {
 		"NoteWithoutOne": {"BusinessInformation", "DiscountCreditNoteAvailable", false, 1, 1},
 		"NoteByItsLink":  {"BusinessInformation", "DiscountCreditNoteAvailable", true, 0, 2},
 	}, func(t *testing.T, row row) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{})
-			defer h.net.Close()
+		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 			n := emulator.NetworkNotice{BumID: h.publish("Invoice", "R-1"), DocumentType: "Invoice", ResponseCode: row.response, ActionCode: row.action}
 			if row.linked {
 				note, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true})

@@ -62,11 +62,18 @@ func newHouseAt(t testing.TB, readings emulator.Readings) *house {
 	if h.net, err = emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, Clock: time.Now, Readings: readings}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { h.net.Close() })
 	api, _, err := apicall.New(apicall.Config{BaseURL: "https://network.example", Transport: h.net.Transport(), Now: time.Now,
 		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return "s", nil }}})
 	kit.Must(t, err)
 	h.client = networkapi.New(networkapi.Config{API: api, PageSize: 2})
 	return h
+}
+
+// inHouse runs a test with a house in a bubble.
+func inHouse(t *testing.T, network emulator.NetworkReadings, test func(*testing.T, *house)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newHouse(t, network)) })
 }
 
 // content is the data of a document with a number.
@@ -242,7 +249,6 @@ func TestReading_I30_Receive(t *testing.T) {
 	} {
 		kit.Bubble(t, name, func(t *testing.T) {
 			h := newHouse(t, readings)
-			defer h.net.Close()
 			h.confirm = name != "Base64"
 			for n := range 3 {
 				h.publish("Invoice", fmt.Sprint("R-", n), fmt.Sprint(n), "b")
@@ -273,9 +279,7 @@ func TestReading_I30_Receive(t *testing.T) {
 
 // What a document says becomes its metadata, and what it does not say is missing there: a person completes it.
 func TestHandOn_NeverGuesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 		full := h.publish("CreditNote", "G/1", "x")
 		bare, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{},"accountingSupplierParty":{},"issueDate":"31.10.2026"}`)})
 		kit.Must(t, err)
@@ -300,9 +304,7 @@ func TestHandOn_NeverGuesses(t *testing.T) {
 
 // I4: a file that is a web page itself comes in as what it is, and never one of a proxy in its place.
 func TestFetchFile_I4_WebPages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 		if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a.html", Content: []byte("\n<!DOCTYPE HTML><p>an attachment")}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -348,9 +350,7 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 		"ReallyAnError":  {[]byte("<Error>of the sender</Error>"), emulator.None, 25 * time.Hour},
 		"ReallyOtherXML": {[]byte("<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>"), emulator.None, 40 * time.Minute},
 	}, func(t *testing.T, r row) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{})
-			defer h.net.Close()
+		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 			if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: r.content}}}); err != nil {
 				t.Fatal(err)
 			}
@@ -374,9 +374,7 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 // I30: where the network has what announces a document in both lists, it is foreign until vaultd is told to believe the list of received documents, and
 // received then, although it was kept as foreign. What is in the other list alone stays foreign.
 func TestReceive_I30_AnnouncedInBothLists(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{Received: "filter"})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{Received: "filter"}, func(t *testing.T, h *house) {
 		for _, kind := range []string{"Invoice", "CreditNote"} {
 			h.publish(kind, "R-"+kind, "x")
 		}
@@ -403,7 +401,6 @@ func TestReceive_I30_AnnouncedInBothLists(t *testing.T) {
 func TestReceive_I30_GoneByAPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouseAt(t, emulator.Readings{ErrorBody: "html"})
-		defer h.net.Close()
 		h.publish("Invoice", "R-1", "x")
 		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 			if op == "network-acknowledge" && n == 1 {
@@ -423,9 +420,7 @@ func TestReceive_I30_GoneByAPage(t *testing.T) {
 // more. That is done already. Where the archive does not have it, a person is told.
 func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 	for _, isArchived := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{})
-			defer h.net.Close()
+		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 			h.publish("Invoice", "R-1", "x")
 			h.fileFault = func(op, name string, do func() error) error {
 				if strings.Contains(name, "incoming") || op == "rename" && strings.HasPrefix(name, "Received") {
@@ -457,9 +452,7 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 // I4: how often and how long a file that looks wrong came is kept over restarts, and so is that it was believed. A fetch that a person asks for counts for
 // no more than the time that passed.
 func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
 		cut := []byte("%PDF-1.7 " + strings.Repeat("x", 3000))
 		if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: cut}}}); err != nil {
 			t.Fatal(err)
@@ -509,9 +502,7 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 		"LostHereAndOthers":    {os.Remove, true, true},
 		"AlteredHereAndOthers": {func(path string) error { return os.WriteFile(path, []byte("<Error>other</Error>"), 0o600) }, true, true},
 	}, func(t *testing.T, r row) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{Received: "code"})
-			defer h.net.Close()
+		inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
 			if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: answer}}}); err != nil {
 				t.Fatal(err)
 			}
@@ -547,9 +538,7 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 
 // I4: a page in the place of a file is not believed, however long the same one comes, while the document itself does not come either: it is a proxy's.
 func TestFetchFile_I4_PageOnceTheDocumentIsHere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
 		h.publish("Invoice", "R-1", "x")
 		page := true
 		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
@@ -576,9 +565,7 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 	kit.Rows(t, map[string]emulator.NetworkNotice{
 		"Processing": {ResponseCode: "TechnicalAccept", ActionCode: "ReceivedForProcessing"}, "Invalid": {ResponseCode: "TechnicalReject", ActionCode: "InvalidContent"},
 	}, func(t *testing.T, proof emulator.NetworkNotice) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{Received: "code"})
-			defer h.net.Close()
+		inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
 			h.trustsType = true
 			proof.BumID = "22222222-2222-4222-8222-222222222222"
 			foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
@@ -611,9 +598,7 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 
 // I30: what stands only in the list of received documents is believed when it did so in the round before as well: a list may be empty for a moment.
 func TestReceive_I30_OtherListEmptyForAMoment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
 		foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
 		kit.Value(h.net.PublishNotice(foreign))(t)
 		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
@@ -633,9 +618,7 @@ func TestReceive_I30_OtherListEmptyForAMoment(t *testing.T) {
 
 // Further notifications of a received document wait until it is done, and are deleted then.
 func TestNotices_I30_FurtherOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
 		id := h.publish("Invoice", "R-1", "x")
 		for _, action := range []string{"EligibleForEarlyPayment", "NeverHeardOf"} {
 			kit.Value(h.net.PublishNotice(emulator.NetworkNotice{BumID: id, ResponseCode: "BusinessInformation", ActionCode: action}))(t)
@@ -648,9 +631,7 @@ func TestNotices_I30_FurtherOnes(t *testing.T) {
 // I30, I29: a document that cannot be fetched and that a person gives up is asked for no more, its notification stays at the network, and it is not
 // announced again.
 func TestGivenUp_I30_NotificationStays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 		h.publish("Invoice", "R-1", "x")
 		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 			if op == "network-fetch" {
@@ -680,9 +661,7 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 // A document that only the list of received documents announces waits for a second look. That comes after the pause that is configured, also where a
 // look takes long, and not after the longer one that keeps the load low.
 func TestPoll_TheSecondLookComesSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{Received: "type"})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{Received: "type"}, func(t *testing.T, h *house) {
 		h.publish("Invoice", "R-1", "x")
 		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) (f emulator.Fault) {
 			if op == "network-notices" {
@@ -699,9 +678,7 @@ func TestPoll_TheSecondLookComesSoon(t *testing.T) {
 
 // I25: documents that the network shows to nobody here are the fault of no other document. What comes after them is received.
 func TestRun_I25_DocumentsThatAreDenied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{FetchSent: "refused"})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{FetchSent: "refused"}, func(t *testing.T, h *house) {
 		const denied = 5 // more than there are workers
 		for n := range denied {
 			number := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
@@ -743,9 +720,7 @@ func TestTryNow_EndsAPause(t *testing.T) {
 
 // The files here are removed once the archive has the document, and not before.
 func TestRemoveArchived_I3(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 		h.publish("Invoice", "R-1", "x")
 		left := func() int {
 			all := kit.Value(os.ReadDir(h.kept))(t)
@@ -766,9 +741,7 @@ func TestRemoveArchived_I3(t *testing.T) {
 // and the network does not delete its notification. The files stay until it
 // does: the document may be announced again.
 func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 		h.publish("Invoice", "R-1", "x")
 		h.archived = true
 		var isDeaf atomic.Bool
@@ -795,9 +768,7 @@ func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
 // TestReceive_I27_FilesAreItsOwn: a received document is for vaultd's user
 // alone until it is in the drop folder.
 func TestReceive_I27_FilesAreItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, emulator.NetworkReadings{})
-		defer h.net.Close()
+	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 		h.publish("Invoice", "R-1", "x")
 		kit.Must(t, h.live(3*time.Hour))
 		kinds := map[fs.FileMode]int{}
@@ -825,9 +796,7 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 		seeds = 8
 	}
 	for seed := range seeds {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{Received: []string{"type", "code"}[seed%2]})
-			defer h.net.Close()
+		inHouse(t, emulator.NetworkReadings{Received: []string{"type", "code"}[seed%2]}, func(t *testing.T, h *house) {
 			for n := range 3 {
 				h.publish([]string{"Invoice", "CreditNote"}[n%2], fmt.Sprint("R-", n), fmt.Sprint(n), "b")
 			}
@@ -873,9 +842,7 @@ func TestReceive_I5_NthFailure(t *testing.T) {
 		step = 4
 	}
 	faults.EachOperation(t, step, 40, func(f *faults.Fault) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{})
-			defer h.net.Close()
+		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 			h.publish("Invoice", "R-1", "x", "y")
 			_ = h.live(0) // what the drop folder makes once is there
 			f.On, h.fileFault, h.commitFault = true, f.File, f.Commit

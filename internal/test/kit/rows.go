@@ -13,6 +13,13 @@ func Rows[R any](t *testing.T, rows map[string]R, test func(t *testing.T, row R)
 	}
 }
 
+// ParallelBubble runs a test in a synctest bubble, together with other tests.
+func ParallelBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
 // Bubble runs a subtest in a synctest bubble of its own.
 func Bubble(t *testing.T, name string, test func(*testing.T)) {
 	t.Helper()

@@ -86,8 +86,7 @@ func TestUnclear_I2(t *testing.T) {
 		"AnsweredAndLost":    {emulator.Fault{Kind: emulator.Vanish}, 2, true},
 		"NeverConnected":     {emulator.Fault{Kind: emulator.Refuse}, 2, false},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			w := New(t, Config{Seed: 3})
 			w.SetPlan(forUntil(w, "upload", 30*time.Minute, row.fault))
 			w.Start()
@@ -269,8 +268,7 @@ func TestEnvironment_I24(t *testing.T) {
 			return nil, &os.SyscallError{Syscall: "connect", Err: os.ErrDeadlineExceeded}
 		},
 	}, func(t *testing.T, fault func(r *http.Request) (*http.Response, error)) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			w := New(t, Config{Seed: 6, Vaults: 2})
 			w.Start()
 			w.DropFolders(0, MakeFolder(6, 0, Good)) // on its way when the fault begins
@@ -321,8 +319,7 @@ func TestUnknownWord_I12(t *testing.T) {
 // nothing and once an empty folder, as an unmounted share does.
 func TestDropAway(t *testing.T) {
 	kit.Rows(t, map[string]bool{"Vanished": false, "Unmounted": true}, func(t *testing.T, empty bool) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			w := New(t, Config{Seed: 8, Vaults: 2})
 			w.Start()
 			path := w.DropPath(0)

@@ -32,8 +32,7 @@ func TestHappyPath(t *testing.T) {
 		"Deleted": {ledger.Gone, func(d *dropwork.Settings, _ string) { d.Disposes, d.Grace = true, 24*time.Hour }},
 		"Moved":   {ledger.Moved, func(d *dropwork.Settings, to string) { d.Disposes, d.DisposeTo, d.Grace = true, to, 24*time.Hour }},
 	}, func(t *testing.T, after row) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			w := New(t, Config{Seed: 1, Daemon: func(c *daemon.Config) { c.ProbeEvery = 0 }, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
 			w.Start()
 			for i := range 8 {
@@ -171,8 +170,7 @@ func TestWindow_I6(t *testing.T) {
 		"SetBackAndReboot": func(w *World) { w.clock.setMachineClock(-12 * time.Minute); w.Restart(Reboot) },
 		"Died":             func(w *World) { w.Restart(Death) },
 	}, func(t *testing.T, tamper func(*World)) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			w := New(t, Config{Seed: 11})
 			w.SetPlan(forUntil(w, "upload", 22*time.Minute, emulator.Fault{Kind: emulator.Refuse}))
 			w.Start()

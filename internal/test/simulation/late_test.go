@@ -160,8 +160,7 @@ func TestAsked_I24(t *testing.T) {
 	for name, op := range map[string]string{"Registering": "register", "Asking": "status"} {
 		for _, kind := range []Kind{Graceful, Death} {
 			t.Run(name+map[Kind]string{Graceful: "Stopped", Death: "Killed"}[kind], func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
+				kit.ParallelBubble(t, func(t *testing.T) {
 					w := New(t, Config{Seed: 17, Emulator: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = time.Minute, 2*time.Minute }})
 					var first time.Time
 					var again atomic.Int64

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"vaultd/internal/ledger"
@@ -16,8 +15,7 @@ import (
 // the folders prove stays delivered, and one who looks first has each delivered once.
 func TestSetBack_I2_PDFsAreNeverSentAgain(t *testing.T) {
 	kit.Rows(t, map[string]SetBack{"LedgerAlone": LedgerAlone, "WholeState": WholeState, "MadeAnew": MadeAnew}, func(t *testing.T, how SetBack) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			w := New(t, several(15))
 			const scans = 2
 			at := func(op string, b Blow) {
@@ -81,8 +79,7 @@ func TestSetBack_I2_PDFsAreNeverSentAgain(t *testing.T) {
 // closed in doubt. Whoever drops the file again gets it back: nothing sends it a second time.
 func TestSetBack_I2_ClosedPDFDroppedAgain(t *testing.T) {
 	kit.Rows(t, map[string]SetBack{"LedgerAlone": LedgerAlone, "WholeState": WholeState, "MadeAnew": MadeAnew}, func(t *testing.T, how SetBack) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			w := New(t, several(16))
 			const scans = 2
 			closed, other := MakePDF(16, 1, Scan), MakePDF(16, 2, Scan)

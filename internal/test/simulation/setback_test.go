@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"vaultd/internal/emulator"
@@ -22,8 +21,7 @@ import (
 // archive was asked, and then each is archived once.
 func TestSetBack_I15(t *testing.T) {
 	kit.Rows(t, map[string]SetBack{"LedgerAlone": LedgerAlone, "WholeState": WholeState}, func(t *testing.T, how SetBack) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			w := New(t, several(14))
 			w.Start()
 			w.DropFolders(0, MakeFolder(14, 0, Good))
@@ -66,8 +64,7 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 	kit.Rows(t, map[string]emulator.Kind{
 		"ShortPage": emulator.ShortPage, "EmptyPages": emulator.EmptyPage, "SamePageAgain": emulator.RepeatPage, "CirclingCursors": emulator.CirclePage,
 	}, func(t *testing.T, kind emulator.Kind) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			cfg := several(15)
 			cfg.Vaults, cfg.Emulator = 1, func(c *emulator.Config) { c.Readings.IndexPage = 2 }
 			w := New(t, cfg)

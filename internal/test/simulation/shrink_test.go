@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"vaultd/internal/daemon"
@@ -170,8 +169,7 @@ func TestCrashMatrix(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/%d", name, b, n), func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) {
+					kit.ParallelBubble(t, func(t *testing.T) {
 						cfg := soon(uint64(n))
 						cfg.Daemon = func(c *daemon.Config) { c.BatchSize = 1 }
 						if strings.HasPrefix(name, "PDF") {

@@ -100,8 +100,7 @@ func TestTour_I5_WhatACrashLeaves(t *testing.T) {
 		"11_BeforeTheQuestion": {StrikeAt(1, Die, func(op Op) bool { return strings.HasPrefix(op.Name, "status") }), way["10"].commits},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			kit.ParallelBubble(t, func(t *testing.T) {
 				kit.Need(t, len(row.want) != 0, "the tour names no state there")
 				cfg := soon(1)
 				if name == "8_CommittedAlone" {
@@ -140,8 +139,7 @@ func TestTour_I2_WhenTheAddressIsOver(t *testing.T) {
 		"Folder": {"upload", 0, MakeFolder(1, 0, Good), way["10"].leaves},
 		"PDF":    {"pdf-upload", 1, MakePDF(1, 0, Scan), pdfs["9"].leaves},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
+		kit.ParallelBubble(t, func(t *testing.T) {
 			cfg := soon(1)
 			cfg.PDFs = onePDFDrop()
 			w := New(t, cfg)
