@@ -1,20 +1,26 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/spool"
+	"vaultd/internal/statedir"
 	"vaultd/internal/test/kit"
 )
 
@@ -150,4 +156,150 @@ func TestDisk_I24_DropDiskFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A link in the place of one of vaultd's own folders is a fault in words, and what it leads to stays as it is.
+func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{statedir.SpoolFolder, statedir.DropsFolder} {
+		t.Run(name, func(t *testing.T) {
+			foreign := t.TempDir()
+			key := archive.NewKey(time.Now()).String()
+			files := []string{"photo.jpg", "half.tmp", key + ".zip", "." + key + ".zip.tmp"}
+			for _, file := range files {
+				kit.Must(t, os.WriteFile(filepath.Join(foreign, file), []byte("theirs"), 0o600))
+			}
+			withDaemon(t, nil, func(h *testDaemon) {
+				h.stop()
+				h.must(<-h.ended)
+				h.must(h.d.Close())
+				synctest.Wait()
+				place := filepath.Join(h.cfg.StateDir, name)
+				h.must(os.Rename(place, place+".away"))
+				h.must(os.Symlink(foreign, place))
+				d, err := Open(h.cfg)
+				own, is := errors.AsType[*statedir.OwnFolderError](err)
+				if !is || !own.Link || own.Path != place || !strings.Contains(own.Error(), "is a link") ||
+					!strings.Contains(own.Advice(), "mount --bind") || !strings.Contains(own.Advice(), "state_dir") {
+					t.Errorf("error = %v, want one that says that %s is a link, with advice on mount --bind and state_dir", err, place)
+				}
+				if err == nil {
+					h.must(d.Close())
+				}
+				kit.Fails(t, "the folder was opened without the check before",
+					kit.Err(statedir.OpenFolder(h.cfg.StateDir, name, nil)))
+				if _, err := spool.NamelessFile(h.cfg.StateDir); name == statedir.SpoolFolder && err == nil {
+					t.Error("a download was written through the link, want an error")
+				}
+				h.must(os.Remove(place))
+				h.must(os.Rename(place+".away", place))
+				h.d, err = Open(h.cfg)
+				h.must(err)
+				h.run()
+			})
+			var left []string
+			entries, err := os.ReadDir(foreign)
+			for _, e := range entries {
+				left = append(left, e.Name())
+			}
+			slices.Sort(files)
+			kit.Check(t, err == nil && slices.Equal(left, files),
+				"left of foreign files: %q (error %v), want %q", left, err, files)
+		})
+	}
+}
+
+// state_dir itself may be a link: an administrator wrote the path.
+func TestOpen_I19_StateDirMayBeALink(t *testing.T) {
+	t.Parallel()
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.stop()
+		h.must(<-h.ended)
+		h.must(h.d.Close())
+		link := filepath.Join(filepath.Dir(h.cfg.StateDir), "link")
+		h.must(os.Symlink(h.cfg.StateDir, link))
+		h.cfg.StateDir = link
+		var err error
+		h.d, err = Open(h.cfg)
+		h.must(err)
+		h.run()
+		h.drop("Huber 88", "88", "one", false)
+		h.becomes("Huber 88 archived")
+	})
+}
+
+// Only what bears a name of vaultd's own is removed from the spool; the rest is told of once, and stays.
+func TestSpool_I19_ForeignFilesStay(t *testing.T) {
+	t.Parallel()
+	k := archive.NewKey(time.UnixMilli(1)).String()
+	foreign := []string{"photo.jpg", "half.tmp", "fetch-.tmp", "fetch-12.tmp.bak", "fetch-012.tmp", "fetch-x.tmp", strings.ToUpper(k) + ".zip", k + ".zip.part", k + ".zip.tmp",
+		k + ".tmp", "." + k + ".tmp", ".photo.zip.tmp", k, "new\nline"}
+	ours := []string{k + ".zip", "." + k + ".zip.tmp", "fetch-12.tmp"}
+	var log bytes.Buffer
+	withConfiguredDaemon(t, func(c *Config) {
+		dir := filepath.Join(c.StateDir, statedir.SpoolFolder)
+		kit.Must(t, os.Mkdir(dir, 0o700))
+		for _, name := range slices.Concat(foreign, ours) {
+			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("theirs"), 0o600))
+		}
+		for _, name := range []string{"folder", archive.NewKey(time.UnixMilli(2)).String() + ".zip"} {
+			kit.Must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+			foreign = append(foreign, name)
+		}
+		link := archive.NewKey(time.UnixMilli(3)).String() + ".zip"
+		kit.Must(t, os.Symlink("photo.jpg", filepath.Join(dir, link)))
+		foreign = append(foreign, link)
+	}, func(h *testDaemon) {
+		h.drop("Huber 88", "88", "one", false)
+		h.becomes("Huber 88 archived")
+		left, err := os.ReadDir(filepath.Join(h.cfg.StateDir, statedir.SpoolFolder))
+		h.must(err)
+		var names []string
+		for _, e := range left {
+			names = append(names, e.Name())
+		}
+		slices.Sort(foreign)
+		kit.Want(t, "files that are left", names, foreign)
+		log.Write(h.log.Bytes())
+	})
+	kit.Want(t, "log lines about foreign files", strings.Count(log.String(), "files that are not vaultd's"), 1)
+	kit.Holds(t, "log", log.String(), ".photo.zip.tmp", "count=17")
+}
+
+// backlog gives the ledger so many folders that wait to be packed.
+func backlog(t *testing.T, l *boltledger.Ledger, n int) {
+	t.Helper()
+	for done := 0; done < n; {
+		var cs []ledger.Change
+		for ; done < n && len(cs) < 500; done++ {
+			now := time.Now()
+			cs = append(cs, ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Events: []ledger.Event{
+				ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "Huber 88", NotBefore: now.Add(time.Hour)}}})
+		}
+		rs, err := l.Apply(t.Context(), cs...)
+		kit.Need(t, err == nil && rs[0].Err == nil, "not committed: %v, %v", err, rs)
+	}
+}
+
+// The work of a start before it is ready stays the same however much waits:
+// whoever reads an entry, or looks at a package, must allocate for it.
+func TestOpen_I21_DoesNotReadTheBacklog(t *testing.T) {
+	d, cfg := idle(t)
+	again := func() {
+		err := d.Close()
+		if err == nil {
+			d, err = Open(cfg)
+		}
+		kit.Must(t, err)
+	}
+	few := testing.AllocsPerRun(2, again)
+	const n = 5000
+	backlog(t, d.Ledger(), n)
+	for range n / 2 {
+		kit.Must(t, os.WriteFile(filepath.Join(cfg.StateDir, "spool", archive.NewKey(time.Now()).String()+".zip"), nil, 0o600))
+	}
+	if many := testing.AllocsPerRun(2, again); many > few+n {
+		t.Errorf("a start makes %.0f allocations with %d folders that wait, want at most %.0f, which are %.0f without any and one for each", many, n, few+n, few)
+	}
+	kit.Must(t, d.Close())
 }

@@ -1,8 +1,12 @@
 package daemon
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,8 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/dropwork"
+	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
+	"vaultd/internal/present"
 	"vaultd/internal/test/kit"
 )
 
@@ -103,5 +110,260 @@ func TestStillOpen_I17_OpenedAfterTheClaim(t *testing.T) {
 			kit.Check(t, f.Path != "rechnung.pdf" || f.Size == int64(len("%PDF half, whole now")),
 				"archived with %d bytes, want the whole file", f.Size)
 		}
+	})
+}
+
+// looked is what a look at a kept folder is to find after a change.
+type looked struct {
+	change func(at string) error // at is the kept folder
+	code   string                // empty: nothing
+	what   []string              // in its text
+}
+
+func write(name, text string) func(string) error {
+	return func(at string) error { return os.WriteFile(filepath.Join(at, name), []byte(text), 0o660) }
+}
+
+func edit(name, old, text string) func(string) error {
+	return func(at string) error {
+		was, err := os.ReadFile(filepath.Join(at, name))
+		return errors.Join(err, write(name, regexp.MustCompile(old).ReplaceAllString(string(was), text))(at))
+	}
+}
+
+func remove(name string) func(string) error {
+	return func(at string) error { return os.Remove(filepath.Join(at, name)) }
+}
+
+// sameTime changes a file, and keeps its size and its time of change.
+func sameTime(name, text string) func(string) error {
+	return func(at string) error {
+		info, err := os.Stat(filepath.Join(at, name))
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(name, text)(at), os.Chtimes(filepath.Join(at, name), info.ModTime(), info.ModTime()))
+	}
+}
+
+// I12, I26: the check tells what became of an archived folder since: once, as a
+// remark with its name that a person ends.
+func TestLook_I12_I26_WhatBecameOfAnArchivedFolder(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]looked{
+		"Untouched":       {func(string) error { return nil }, "", nil},
+		"Deleted":         {os.RemoveAll, ledger.CauseSourceMissing, []string{`not at "_archived/2000-01/Huber 88" any more`}},
+		"Renamed":         {func(at string) error { return os.Rename(at, at+" erledigt") }, ledger.CauseSourceMissing, nil},
+		"OtherMonth":      {func(at string) error { return moveInto(at, filepath.Join(at, "../../1999-12")) }, ledger.CauseSourceMissing, nil},
+		"MonthRemoved":    {func(at string) error { return os.RemoveAll(filepath.Dir(at)) }, ledger.CauseSourceMissing, nil},
+		"MonthRenamed":    {func(at string) error { return os.Rename(filepath.Dir(at), filepath.Dir(at)+" alt") }, ledger.CauseSourceMissing, nil},
+		"AllRemoved":      {func(at string) error { return os.RemoveAll(filepath.Join(at, "../..")) }, ledger.CauseSourceMissing, nil},
+		"FileInItsPlace":  {func(at string) error { return errors.Join(os.RemoveAll(at), os.WriteFile(at, nil, 0o600)) }, ledger.CauseSourceMissing, nil},
+		"LinkInItsPlace":  {func(at string) error { return errors.Join(os.Rename(at, at+" x"), os.Symlink(at+" x", at)) }, ledger.CauseSourceMissing, nil},
+		"Changed":         {write("rechnung.pdf", "another, and longer"), ledger.CauseSourceChanged, []string{`"rechnung.pdf" has another size`}},
+		"ChangedInSecret": {sameTime("rechnung.pdf", "eno"), ledger.CauseSourceChanged, []string{`"rechnung.pdf" has another content`}},
+		"SidecarChanged":  {write("metadata.json", "{}"), ledger.CauseSourceChanged, []string{`"metadata.json"`}},
+		"FileRemoved":     {remove("rechnung.pdf"), ledger.CauseSourceChanged, []string{`"rechnung.pdf" is missing`}},
+		"FileAdded":       {write("nachtrag.pdf", "new"), ledger.CauseSourceChanged, []string{`"nachtrag.pdf" was not archived`}},
+		"ReceiptRemoved":  {remove("_RECEIPT.json"), ledger.CauseSourceChanged, []string{`"_RECEIPT.json" is missing`}},
+		"ReceiptChanged":  {write("_RECEIPT.json", "{}"), ledger.CauseSourceChanged, []string{`"_RECEIPT.json" is not the one that was written`}},
+		"SignatureCut":    {edit("_RECEIPT.json", `(?s),\n  "publicKey".*`, "\n}\n"), ledger.CauseSourceChanged, []string{`"_RECEIPT.json" is not the one that was written`}},
+		"TimeChanged":     {edit("_RECEIPT.json", `"seenAt": "20`, `"seenAt": "19`), ledger.CauseSourceChanged, []string{`"_RECEIPT.json" is not the one that was written`}},
+		"NoteRemoved":     {remove("_RECEIPT.txt"), ledger.CauseSourceChanged, []string{`"_RECEIPT.txt" is missing`}},
+		"NoteChanged":     {write("_RECEIPT.txt", "ARCHIVED."), ledger.CauseSourceChanged, []string{`"_RECEIPT.txt" is not the one that was written`}},
+		"AnotherFolder":   {func(at string) error { return errors.Join(os.Rename(at, at+" x"), os.Mkdir(at, 0o770)) }, ledger.CauseSourceChanged, []string{`"rechnung.pdf" is missing`, `"_RECEIPT.json" is missing`}},
+		"LeftByAnExplorer": {func(at string) error {
+			return errors.Join(write("Thumbs.db", "x")(at), write("~$rechnung.pdf", "x")(at))
+		}, "", nil},
+		"CopiedBack": {func(at string) error {
+			return errors.Join(os.CopyFS(at+" x", os.DirFS(at)), os.RemoveAll(at), os.Rename(at+" x", at))
+		}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withDaemon(t, nil, func(h *testDaemon) {
+				h.drop("Huber 88", "88", "one", false)
+				h.drop("Otto 19", "19", "two", false)
+				h.pass()
+				h.lookAt("Huber 88", row)
+				if otto := h.byFolder()["Otto 19"]; row.code != "" && (name == "MonthRemoved" || name == "MonthRenamed" || name == "AllRemoved") {
+					kit.Want(t, "the other folder of that month", otto.Cause.Code, row.code)
+				} else {
+					kit.Want(t, "the other folder", otto.Attention(), ledger.NoAttention)
+				}
+			})
+		})
+	}
+}
+
+func moveInto(at, month string) error {
+	return errors.Join(os.Mkdir(month, 0o770), os.Rename(at, filepath.Join(month, filepath.Base(at))))
+}
+
+// The same of a single PDF that was delivered.
+func TestLook_I12_I26_WhatBecameOfADeliveredPDF(t *testing.T) {
+	t.Parallel()
+	kit.Rows(t, map[string]looked{
+		"Untouched":   {func(string) error { return nil }, "", nil},
+		"Deleted":     {os.RemoveAll, ledger.CauseSourceMissing, []string{`"_delivered/2000-01/scan7.pdf"`}},
+		"Changed":     {write("scan7.pdf", "%PDF-1.4\nchanged\n%%EOF\n"), ledger.CauseSourceChanged, []string{`"scan7.pdf"`}},
+		"NoteRemoved": {remove("_DELIVERED.json"), ledger.CauseSourceChanged, []string{`"_DELIVERED.json" is missing`}},
+		"NoteChanged": {write("_DELIVERED.txt", "SENT."), ledger.CauseSourceChanged, []string{`"_DELIVERED.txt" is not the one that was written`}},
+	}, func(t *testing.T, row looked) {
+		withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+			h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"), 0o660))
+			h.pass()
+			h.lookAt("scan7.pdf", row)
+		})
+	})
+}
+
+// lookAt changes the kept folder of an entry, and checks that the look finds what
+// it is to find, once, and that a person ends it.
+func (h *testDaemon) lookAt(folder string, row looked) {
+	h.t.Helper()
+	check := func(found int) ledger.Entry {
+		h.t.Helper()
+		c := h.d.selfChecker().Check(h.t.Context())
+		kit.Want(h.t, "newly found", min(c.Kept, 1), found)
+		kit.Want(h.t, "other findings", slices.Concat(c.Ledger, c.Files, c.Unread), nil)
+		return h.byFolder()[folder]
+	}
+	before := check(0)
+	kit.Want(h.t, "source", before.Source, ledger.Kept)
+	kit.Want(h.t, "attention before", before.Attention(), ledger.NoAttention)
+	h.must(row.change(filepath.Join(h.path, before.Dest)))
+	if row.code == "" {
+		kit.Want(h.t, "cause of an unchanged folder", check(0).Cause, before.Cause)
+		return
+	}
+	e := check(1)
+	kit.Want(h.t, "cause", e.Cause.Code, row.code)
+	kit.Want(h.t, "attention", e.Attention(), ledger.SourceChanged)
+	kit.Holds(h.t, "cause", e.Cause.Text, append(row.what, "The check of 2000-01-01")...)
+	kit.Want(h.t, "revision when it was looked at again", check(0).Rev, e.Rev)
+	_, err := h.d.Actions().Act(h.t.Context(), e, operator.Person{UID: 7, Reason: "tidied away"}, present.Close.Event)
+	h.must(err)
+	kit.Want(h.t, "attention after it was closed", check(0).Attention(), ledger.NoAttention)
+}
+
+// I12: a folder that is put back is told as that, and the remark stays until a
+// person ends it. What a person has ended ends for good.
+func TestLook_I12_PutBack(t *testing.T) {
+	t.Parallel()
+	kit.Rows(t, map[string]bool{"Open": false, "Closed": true}, func(t *testing.T, closed bool) {
+		withDaemon(t, nil, func(h *testDaemon) {
+			h.drop("Huber 88", "88", "one", false)
+			h.pass()
+			at := filepath.Join(h.path, h.byFolder()["Huber 88"].Dest)
+			h.must(os.Rename(at, at+" aside"))
+			h.d.selfChecker().Check(h.t.Context())
+			if closed {
+				_, err := h.d.Actions().Act(h.t.Context(), h.byFolder()["Huber 88"], operator.Person{UID: 7, Reason: "x"}, present.Close.Event)
+				h.must(err)
+			}
+			h.must(os.Rename(at+" aside", at))
+			h.d.selfChecker().Check(h.t.Context())
+			e := h.byFolder()["Huber 88"]
+			kit.Want(t, "missing", e.IsSourceMissing(), false)
+			kit.Want(t, "needs a person", e.Attention() == ledger.SourceChanged, !closed)
+			if !closed {
+				kit.Holds(t, "cause", e.Cause.Text, "any more", "found it there again")
+			}
+		})
+	})
+}
+
+// I12: a change of an invoice is news also next to added files that a person has
+// closed, however many they are.
+func TestLook_I12_HiddenAmongAddedFiles(t *testing.T) {
+	t.Parallel()
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.drop("Huber 88", "88", "one", false)
+		h.pass()
+		at := filepath.Join(h.path, h.byFolder()["Huber 88"].Dest)
+		for _, name := range []string{"0a", "0b", "0c", "0d", "0e", "0f", "0g"} {
+			h.must(write(name+".txt", "x")(at))
+		}
+		look := func(wantNew int, what ...string) {
+			kit.Want(h.t, "newly found", h.d.selfChecker().Check(h.t.Context()).Kept, wantNew)
+			e := h.byFolder()["Huber 88"]
+			kit.Holds(h.t, "cause", e.Cause.Text, what...)
+			if wantNew > 0 {
+				_, err := h.d.Actions().Act(h.t.Context(), e, operator.Person{UID: 7, Reason: "x"}, present.Close.Event)
+				h.must(err)
+			}
+		}
+		look(1, `"0a.txt" was not archived`, "and 2 more")
+		look(0)
+		h.must(errors.Join(os.Remove(filepath.Join(at, "0g.txt")), write("0h.txt", "x")(at)))
+		look(1, "and 2 more")
+		h.must(errors.Join(os.Remove(filepath.Join(at, "0h.txt")), sameTime("rechnung.pdf", "eno")(at)))
+		look(1, `"rechnung.pdf" has another content`, "and 2 more")
+	})
+}
+
+// I12: nothing is called missing in a drop folder that is away, and no look of it
+// counts.
+func TestLook_I12_NothingIsLostInADropThatIsAway(t *testing.T) {
+	t.Parallel()
+	kit.Rows(t, map[string]func(h *testDaemon) error{
+		"Renamed": func(h *testDaemon) error { return os.Rename(h.path, h.path+" away") },
+		"Replaced": func(h *testDaemon) error {
+			return errors.Join(os.Rename(h.path, h.path+" away"), os.Mkdir(h.path, 0o770))
+		},
+		"NoMark": func(h *testDaemon) error {
+			return errors.Join(os.Remove(filepath.Join(h.path, ".vaultd/drop.json")), os.RemoveAll(filepath.Join(h.path, "_archived")))
+		},
+		"Stale": func(h *testDaemon) error {
+			f := durable.Hook(func(op, name string, do func() error) error {
+				if op == "mount" {
+					return &fs.PathError{Op: "statx", Path: name, Err: fs.ErrPermission}
+				}
+				return do()
+			})
+			h.files.Store(&f)
+			return nil
+		},
+	}, func(t *testing.T, away func(h *testDaemon) error) {
+		withDaemon(t, nil, func(h *testDaemon) {
+			h.drop("Huber 88", "88", "one", false)
+			h.pass()
+			h.d.selfChecker().Check(h.t.Context())
+			h.pass()
+			before := h.byFolder()["Huber 88"]
+			h.must(away(h))
+			c := h.d.selfChecker().Check(h.t.Context())
+			kit.Want(t, "newly found", c.Kept, 0)
+			kit.Want(t, "cause", h.byFolder()["Huber 88"].Cause, before.Cause)
+			h.pass()
+			scans, err := h.d.Ledger().Scans()
+			h.must(err)
+			if l := scans[0]; l.KeptLook.IsZero() || time.Since(l.KeptLook) < 20*time.Minute && l.KeptUnread == 0 {
+				t.Errorf("the last look = %v with %d unread, want the one before the drop folder was away, or unread ones", l.KeptLook, l.KeptUnread)
+			}
+		})
+	})
+}
+
+// I12, I26: a claimed folder that is removed while its document is on its way. The
+// check names it, and once the document is archived its entry says that no folder
+// is kept.
+func TestLook_I12_I26_TheClaimedFolderIsRemoved(t *testing.T) {
+	t.Parallel()
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.lost.Store(true)
+		h.drop("Huber 88", "88", "one", false)
+		e := h.becomes("Huber 88 packaged")[0]
+		h.must(os.RemoveAll(filepath.Join(h.path, ".vaultd/claimed", e.Key.String())))
+		c := h.d.selfChecker().Check(h.t.Context())
+		kit.Want(t, "files", len(c.Files), 1)
+		kit.Holds(t, "finding", c.Files[0], e.Key.String(), "not in .vaultd/claimed any more")
+		h.lost.Store(false)
+		e = h.becomes("Huber 88 archived")[0]
+		kit.Want(t, "source", e.Source, ledger.Kept)
+		kit.Want(t, "missing", e.IsSourceMissing(), true)
+		kit.Want(t, "attention", e.Attention(), ledger.SourceChanged)
+		h.d.selfChecker().Check(h.t.Context())
+		kit.Want(t, "revision when it was looked for again", h.byFolder()["Huber 88"].Rev, e.Rev)
 	})
 }

@@ -8,10 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
@@ -225,4 +227,127 @@ func TestPutFolder_I5_OrderOnDisk(t *testing.T) {
 		"syncdir " + in.Key.String(), "rename " + extractName, "syncdir in", "syncdir incoming"}
 	at := slices.Index(ops, want[0])
 	kit.Check(t, at >= 0 && slices.Equal(ops[at:], want), "%q, want at >= 0, ops[at:] = %v", ops, want)
+}
+
+// I12: a look names what was changed, removed or added, and reads only the files
+// that changed since the last look, or all when it is their turn.
+func TestLook_I12_NamesWhatDiffers(t *testing.T) {
+	secretly := func(dir string) error {
+		return os.WriteFile(dir+"/rechnung.pdf", []byte("RECHNUNG.pdf"), 0o660) // of the same size
+	}
+	later, earlier := Look{ChangedSince: time.Now().Add(time.Hour)}, Look{ChangedSince: time.Now().Add(-time.Hour)}
+	type row struct {
+		change func(dir string) error
+		look   Look
+		want   string
+	}
+	kit.Rows(t, map[string]row{
+		"Nothing":        {func(string) error { return nil }, Look{ReadsAll: true}, ""},
+		"Missing":        {func(dir string) error { return os.Remove(dir + "/rechnung.pdf") }, later, "rechnung.pdf is missing"},
+		"FolderMissing":  {func(dir string) error { return os.RemoveAll(dir + "/sub") }, later, "sub/deep/b.pdf is missing, sub/übersicht.pdf is missing"},
+		"Longer":         {func(dir string) error { return os.WriteFile(dir+"/sub/deep/b.pdf", []byte("long"), 0o660) }, later, "sub/deep/b.pdf has another size than when it was archived"},
+		"Added":          {func(dir string) error { return os.WriteFile(dir+"/sub/neu.pdf", nil, 0o660) }, later, "sub/neu.pdf was not archived"},
+		"ChangedSince":   {secretly, earlier, "rechnung.pdf has another content than when it was archived"},
+		"ItsTurn":        {secretly, Look{ChangedSince: later.ChangedSince, ReadsAll: true}, "rechnung.pdf has another content than when it was archived"},
+		"NotItsTurn":     {secretly, later, ""},
+		"LeftByAnEditor": {func(dir string) error { return os.WriteFile(dir+"/sub/~$b.docx", []byte("x"), 0o660) }, earlier, ""},
+		"LeftByASystem": {func(dir string) error {
+			return errors.Join(os.Mkdir(dir+"/@eaDir", 0o770), os.WriteFile(dir+"/@eaDir/x.pdf", nil, 0o660))
+		}, earlier, ""},
+		"LinkForItself": {func(dir string) error {
+			return errors.Join(os.Rename(dir+"/rechnung.pdf", dir+"/../r"), os.Symlink(dir+"/../r", dir+"/rechnung.pdf"))
+		}, earlier, "rechnung.pdf is a link or another thing that was not archived"},
+		"LinkForAnOuter": {func(dir string) error {
+			return errors.Join(os.Rename(dir+"/sub", dir+"/../s"), os.Symlink(dir+"/../s", dir+"/sub"))
+		}, earlier, "sub is a link or another thing that was not archived"},
+		"FolderForAnItem": {func(dir string) error {
+			return errors.Join(os.Remove(dir+"/rechnung.pdf"), os.Mkdir(dir+"/rechnung.pdf", 0o770))
+		}, earlier, "rechnung.pdf is missing"},
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		_, rel, d := kept(t, path)
+		f := open(t, config(path))
+		kit.Must(t, row.change(filepath.Join(path, rel)))
+		dir := kit.Value(f.OpenKept(rel))(t)
+		defer dir.Close()
+		found := kit.Value(LookAtKept(t.Context(), dir, rel, d, row.look))(t)
+		var words []string
+		for _, d := range found {
+			words = append(words, d.Path+" "+d.What)
+		}
+		kit.Want(t, "differences", strings.Join(words, ", "), row.want)
+	})
+}
+
+// I12: only a folder that is not there is missing. What cannot be looked at is an
+// error of its own.
+func TestLook_I12_WhatIsMissing(t *testing.T) {
+	kit.Rows(t, map[string]func(dir string) error{
+		"Removed": os.RemoveAll,
+		"Month":   func(dir string) error { return os.RemoveAll(filepath.Dir(dir)) },
+		"File":    func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+		"MonthLink": func(dir string) error {
+			m := filepath.Dir(dir)
+			return errors.Join(os.Rename(m, m+"x"), os.Symlink(m+"x", m))
+		},
+	}, func(t *testing.T, change func(dir string) error) {
+		path := share(t)
+		_, rel, _ := kept(t, path)
+		f := open(t, config(path))
+		kit.Must(t, change(filepath.Join(path, rel)))
+		kit.Fails(t, "open", kit.Err(f.OpenKept(rel)), fs.ErrNotExist)
+	})
+}
+
+// I12: the keys in a mark count where root and vaultd alone could write it.
+func TestReadReceiptKeys_I12_OnlyWhatNobodyElseCouldWrite(t *testing.T) {
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = fmt.Sprint("key ", i)
+	}
+	type row struct {
+		keys      []string
+		change    func(dir, mark string) error
+		want      int
+		untrusted bool
+		asRoot    bool
+	}
+	kit.Rows(t, map[string]row{
+		"AsWritten":        {keys: []string{"one", "two"}, want: 2},
+		"None":             {},
+		"MoreThanAreEver":  {keys: many, want: mostReceiptKeys},
+		"GroupMayWriteIt":  {keys: []string{"one"}, change: func(_, mark string) error { return os.Chmod(mark, 0o660) }, untrusted: true},
+		"GroupMayReplace":  {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chmod(dir, 0o770) }, untrusted: true},
+		"OthersMayReplace": {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chmod(dir, 0o702) }, untrusted: true},
+		"FileOfAnother":    {keys: []string{"one"}, change: func(_, mark string) error { return os.Chown(mark, 4711, -1) }, untrusted: true, asRoot: true},
+		"FolderOfAnother":  {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chown(dir, 4711, -1) }, untrusted: true, asRoot: true},
+	}, func(t *testing.T, row row) {
+		if row.asRoot && os.Geteuid() != 0 {
+			kit.Missing(t, "root, to make a file of another user")
+		}
+		path := t.TempDir()
+		f, err := Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: row.keys})
+		kit.Must(t, err)
+		kit.Must(t, f.Close())
+		dir := filepath.Join(path, vaultdDir)
+		if row.change != nil {
+			kit.Must(t, row.change(dir, filepath.Join(dir, markFile)))
+		}
+		keys, err := ReadReceiptKeys(path)
+		_, untrusted := errors.AsType[*UntrustedKeysError](err)
+		kit.Check(t, untrusted == row.untrusted && (err == nil || untrusted), "%v, want untrusted %v", err, row.untrusted)
+		kit.Check(t, len(keys) == row.want && slices.Equal(keys, row.keys[:row.want]), "keys %q, want the first %d", keys, row.want)
+	})
+}
+
+// A ledger that was rebuilt, or that is the first with keys, writes its keys
+// into the mark of a folder that is its own.
+func TestOpen_I12_TheMarkFollowsTheKeys(t *testing.T) {
+	path := t.TempDir()
+	for _, keys := range [][]string{nil, {"one"}, {"two", "one"}} {
+		f := kit.Value(Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: keys}))(t)
+		kit.Must(t, f.Close())
+		found := kit.Value(ReadReceiptKeys(path))(t)
+		kit.Want(t, "keys", fmt.Sprint(found), fmt.Sprint(keys))
+	}
 }

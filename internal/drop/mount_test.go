@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -188,4 +189,218 @@ func TestMount_I19_TheDropFolderItself(t *testing.T) {
 	kit.Must(y.t, err)
 	kit.Must(y.t, y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
 	kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(filepath.Join(y.path, "_rejected/Huber 88/_REASON.txt"))), nil)
+}
+
+// I27: what a mount decides is accepted only where the configuration says so;
+// write access for everybody or another group is always refused.
+func TestMountModes_I27_WhoMayWrite(t *testing.T) {
+	const group, other = 100, 101
+	type row struct {
+		seen     fs.FileMode
+		chmodErr error
+		gid      int
+		accepted bool
+		decides  bool
+		mayWork  bool
+		offers   bool // the key is named
+	}
+	kit.Rows(t, map[string]row{
+		"ChmodWorks":            {triedMode, nil, group, false, false, true, false},
+		"ChmodWorksAndSetgid":   {triedMode | fs.ModeSetgid, nil, group, false, false, true, false},
+		"GroupReads":            {0o750, nil, group, false, true, true, false},
+		"OtherGroupReads":       {0o750, nil, other, false, true, true, false},
+		"EverybodyReads":        {0o755, nil, group, false, true, true, false},
+		"VaultdAlone":           {0o700, nil, group, false, true, true, false},
+		"GroupWrites":           {0o770, nil, group, false, true, false, true},
+		"GroupWritesAccepted":   {0o770, nil, group, true, true, true, false},
+		"GroupWritesNoEnter":    {0o720, nil, group, false, true, false, true},
+		"OtherGroup":            {0o770, nil, other, false, true, false, false},
+		"OtherGroupAccepted":    {0o770, nil, other, true, true, false, false},
+		"EverybodyWrites":       {0o777, nil, group, true, true, false, false},
+		"EverybodyButTheGroup":  {0o702, nil, group, true, true, false, false},
+		"NoChmod":               {0o750, unix.ENOSYS, group, false, true, true, false},
+		"ChmodNotSupported":     {triedMode, unix.ENOTSUP, group, false, true, true, false},
+		"ChmodForbidden":        {0o770, unix.EPERM, group, true, true, true, false},
+		"ChmodForbiddenToWrite": {0o777, unix.EPERM, group, true, true, false, false},
+		"DiskFault":             {0o770, unix.EIO, group, true, false, true, false}, // leaves it open
+	}, func(t *testing.T, row row) {
+		m := newMountModes(triedMode, row.seen|fs.ModeDir, row.gid, row.chmodErr)
+		kit.Want(t, "the mount decides", m.Decide, row.decides)
+		var err error
+		if m.Decide {
+			err = m.Check("/srv/in", m.Mode, m.Gid, group, row.accepted)
+		}
+		kit.Want(t, "vaultd may work", err == nil, row.mayWork)
+		if err == nil {
+			return
+		}
+		fault, _ := errors.AsType[*ModesError](err)
+		kit.Want(t, "the key is offered", fault.MayAccept, row.offers)
+		kit.Holds(t, "the advice", fault.Advice(), "dir_mode=0750,file_mode=0640,nosuid", "docs/network-drives.md")
+		if row.offers {
+			kit.Holds(t, "the advice", fault.Advice(), `"modes: mount"`)
+		} else {
+			kit.Lacks(t, "the advice", fault.Advice(), "modes: mount")
+		}
+		kit.Lacks(t, "the error", fault.Error()+fault.Advice(), "chmod 700")
+	})
+}
+
+// mountOf simulates a mount that gives all in the drop folder at path one mode,
+// and answers chmod and chown with err.
+func mountOf(t *testing.T, path string, mode fs.FileMode, err error) func(op, name string, do func() error) error {
+	return func(op, _ string, do func() error) error {
+		if op == "chmod" || op == "chown" {
+			return err
+		}
+		defer filepath.WalkDir(path, func(p string, e fs.DirEntry, walkErr error) error {
+			if walkErr != nil {
+				return nil // gone meanwhile
+			}
+			want := mode
+			if !e.IsDir() {
+				want &^= 0o111
+			}
+			if info, err := e.Info(); err != nil || info.Mode().Perm() == want {
+				return nil // gone, or done
+			}
+			if err := os.Chmod(p, want); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+			return nil
+		})
+		return do()
+	}
+}
+
+// A drop whose mount decides the modes: vaultd works where it may, and
+// otherwise says what to do.
+func TestOpen_I27_MountDecidesModes(t *testing.T) {
+	type row struct {
+		mode     fs.FileMode
+		chmodErr error
+		accepts  bool
+		works    bool
+	}
+	kit.Rows(t, map[string]row{
+		"GroupReads":         {0o750, nil, false, true},
+		"GroupReadsNoChmod":  {0o750, unix.ENOSYS, false, true},
+		"ChmodForbidden":     {0o700, unix.EPERM, false, true},
+		"GroupWrites":        {0o770, nil, false, false},
+		"GroupWritesByKey":   {0o770, nil, true, true},
+		"NoChmodByKey":       {0o770, unix.ENOTSUP, true, true},
+		"ForbiddenByKey":     {0o770, unix.EPERM, true, true},
+		"EverybodyWrites":    {0o777, nil, true, false},
+		"EverybodyNoChmod":   {0o777, unix.ENOSYS, true, false},
+		"KeyWhereNotNeeded":  {0o750, nil, true, true},
+		"ForbiddenNoKeySaid": {0o770, unix.EPERM, false, false},
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		cfg := config(path)
+		cfg.AcceptsMountModes, cfg.Hook = row.accepts, mountOf(t, path, row.mode, row.chmodErr)
+		worksOnMount(t, cfg, row.works)
+	})
+}
+
+// worksOnMount opens a drop folder on a mount that decides the modes. In an
+// accepted mount a folder goes its whole way, and the folder opens a second
+// time.
+func worksOnMount(t *testing.T, cfg Config, works bool) {
+	t.Helper()
+	f, err := Open(cfg)
+	if !works {
+		fault, ok := errors.AsType[*ModesError](err)
+		kit.Need(t, ok, "error = %v, want one of modes", err)
+		kit.Holds(t, "the error", fault.Error(), "chmod has no effect")
+		left, _ := filepath.Glob(filepath.Join(cfg.Path, ".vaultd", "*"))
+		for _, at := range left {
+			kit.Want(t, at+" was left", filepath.Base(at), lockFile)
+		}
+		return
+	}
+	kit.Must(t, err)
+	put(t, cfg.Path, "Huber 88/metadata.json", "Kern 6/metadata.json")
+	kept, returned := claim(t, f, "Huber 88"), claim(t, f, "Kern 6")
+	kit.Must(t, errors.Join(f.PlaceFolder(kept, "_archived/2026-11/Huber 88", ReceiptNote("yes")), f.PlaceFolder(returned, "_rejected/Kern 6", ReasonNote("no"))))
+	kit.Must(t, errors.Join(f.WriteStatusFile("all is well"), f.WriteTemplate(NoteFile{Name: "metadata.json", Data: []byte("{}")}), f.CheckStillOurs(), f.Close()))
+	f = kit.Value(Open(cfg))(t)
+	defer f.Close()
+	body := []byte("Huber 88/metadata.json")
+	_, err = f.DisposeFolder(t.Context(), kept, "_archived/2026-11/Huber 88", Disposal{Files: []archive.File{{Path: "metadata.json", Size: int64(len(body)), SHA256: archive.Sum(body)}}})
+	kit.Must(t, err)
+	for at, want := range map[string]bool{"_archived/2026-11/Huber 88": false, "_rejected/Kern 6/_REASON.txt": true, statusFile: true, "_template/metadata.json": true} {
+		_, err := os.Lstat(filepath.Join(cfg.Path, at))
+		kit.Want(t, at+" is there", err == nil, want)
+	}
+}
+
+// A folder of vaultd that others may write to is refused where chmod works,
+// whatever the configuration says.
+func TestOpen_I27_KeyDoesNotCoverChmod(t *testing.T) {
+	path := share(t)
+	cfg := config(path)
+	cfg.AcceptsMountModes = true
+	for _, at := range []string{".vaultd", ".vaultd/claimed"} {
+		kit.Must(t, open(t, cfg).Close())
+		kit.Must(t, os.Chmod(filepath.Join(path, at), 0o770))
+		_, err := Open(cfg)
+		kit.Need(t, err != nil, "opened with %s of mode 0770, want it refused", at)
+		kit.Holds(t, "the error", err.Error(), "can be written by others (0770): chmod 700 it")
+		kit.Must(t, os.Chmod(filepath.Join(path, at), 0o700))
+	}
+}
+
+// I27: a real FUSE file system that decides the modes, tried before vaultd
+// worked there and after.
+func TestOpen_I27_RealMountDecidesModes(t *testing.T) {
+	kit.NeedBindfs(t)
+	if !kit.OwnMounts(t) {
+		return
+	}
+	type row struct {
+		perms   string
+		options string
+		accepts bool
+		mode    fs.FileMode
+		works   bool
+	}
+	kit.Rows(t, map[string]row{
+		"GroupWrites":         {"u=rwX,g=rwX,o=", "--chmod-ignore", false, 0o770, false},
+		"GroupWritesByKey":    {"u=rwX,g=rwX,o=", "--chmod-ignore", true, 0o770, true},
+		"GroupReads":          {"u=rwX,g=rX,o=", "--chmod-ignore", false, 0o750, true},
+		"ChmodDenied":         {"u=rwX,g=rX,o=", "--chmod-deny", false, 0o750, true},
+		"ChmodAndChownDenied": {"u=rwX,g=rwX,o=", "--chmod-deny --chown-deny --chgrp-deny", true, 0o770, true},
+		"EverybodyWrites":     {"a=rwX", "--chmod-ignore", true, 0o777, false},
+	}, func(t *testing.T, row row) {
+		path := share(t)
+		kit.Bindfs(t, path, append(strings.Fields(row.options), "--perms="+row.perms)...)
+		cfg := config(path)
+		cfg.AcceptsMountModes = row.accepts
+		defer func() {
+			if row.works {
+				later := OwnershipMark{LedgerID: cfg.LedgerID, Environment: cfg.Environment, Epoch: cfg.Epoch + 1}
+				kit.Must(t, errors.Join(TryWrite(cfg.Path), TakeOverFolder(cfg.Path, later)))
+			}
+		}()
+		for _, when := range []string{"before", "after"} {
+			m, err := TryModes(cfg)
+			kit.Want(t, "the mount decides "+when, m.Decide, true)
+			kit.Want(t, "the mode "+when, m.Mode, row.mode)
+			kit.Want(t, "it may work "+when, err == nil, row.works)
+			if when == "before" {
+				kit.Want(t, "names that were left", len(kit.Value(os.ReadDir(cfg.Path))(t)), 0)
+				worksOnMount(t, cfg, row.works)
+			}
+		}
+	})
+}
+
+// A try that is impossible leaves the answer open.
+func TestTryModes_I32_CannotBeTried(t *testing.T) {
+	path := share(t)
+	for name, cfg := range map[string]Config{"Missing": config(filepath.Join(path, "gone")), "NoGroup": {Path: path, Group: "no such group"}} {
+		_, err := TryModes(cfg)
+		_, isFault := errors.AsType[*ModesError](err)
+		kit.Check(t, err != nil && !isFault, "%s: error = %v, want one that is not of modes", name, err)
+	}
 }

@@ -2,6 +2,8 @@ package ingest_test
 
 import (
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
@@ -140,4 +143,205 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 				"document of the duplicate = %+v (error %v), want only the metadata as read, with number V 0", doc, err)
 		}
 	})
+}
+
+// choose commits a folder of vault V whose sidecar names an identity.
+func (r *running) choose(folder string, id archive.ID, more ...ledger.Event) {
+	r.t.Helper()
+	e := ledger.Entry{Key: archive.NewKey(time.Now()), Vault: "V", Folder: folder}
+	p := kit.Value(r.folders("V").Pack(r.t.Context(), e))(r.t)
+	p.Sealed.ID, p.Sealed.IDFromSidecar = id, true
+	r.apply(ledger.Change{Key: e.Key, Document: &p.Document, Events: append([]ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: folder, Fingerprint: archive.Digest{1}}, p.Sealed}, more...)})
+}
+
+// derivedID is the identity that the test's packager derives for a folder.
+func derivedID(v archive.VaultID, folder string) archive.ID {
+	return archive.DeriveID(v, archive.Sum([]byte(folder)), archive.Sum([]byte(`{"documentId":"`+folder+`"}`)))
+}
+
+// I2, I23: sidecars name identities that are derived from a colleague's
+// document. It is archived all the same, once, and known again afterwards.
+func TestIdentify_I2_I23_ChosenByAnotherSidecar(t *testing.T) {
+	t.Parallel()
+	base := derivedID("V", "V 0")
+	next := func(n int) archive.ID { return base.Derivation(n) }
+	type row struct {
+		chosen []archive.ID
+		want   archive.ID // of the document; zero: it is rejected
+	}
+	kit.Rows(t, map[string]row{
+		"NoneChosen":         {nil, base},
+		"TheFirst":           {[]archive.ID{base}, next(1)},
+		"TheNextToo":         {[]archive.ID{base, next(1)}, next(2)},
+		"NotTheFirst":        {[]archive.ID{next(1)}, base},
+		"AGeneration":        {[]archive.ID{base.Generation(1)}, base},
+		"AGenerationOfNext":  {[]archive.ID{base, next(1).Generation(2)}, next(1)},
+		"AGenerationOfFirst": {[]archive.ID{base, base.Generation(1)}, next(1)},
+		"All":                {[]archive.ID{base, next(1), next(2), next(3)}, archive.ID{}},
+	}, func(t *testing.T, row row) {
+		kit.ParallelBubble(t, func(t *testing.T) {
+			r := run(t, &service{})
+			for i, id := range row.chosen {
+				r.choose(fmt.Sprint("chosen ", i), id)
+			}
+			r.pass(time.Hour)
+			r.drop("V", 1)
+			r.pass(time.Hour)
+			want := states{ledger.Archived: len(row.chosen) + 1}
+			if row.want.IsZero() {
+				want = states{ledger.Archived: len(row.chosen), ledger.Rejected: 1}
+			}
+			kit.Want(t, "states", r.states(), want)
+			for _, e := range r.entries() {
+				switch {
+				case e.Folder == "V 0" && e.State == ledger.Archived:
+					kit.Want(t, "identity", e.ID, row.want)
+				case e.Folder == "V 0":
+					kit.Want(t, "cause", e.Cause.Code, "clientuuid-taken")
+				}
+			}
+			if row.want.IsZero() {
+				return
+			}
+			r.drop("V", 1) // the same once more
+			r.pass(time.Hour)
+			want[ledger.Duplicate] = 1
+			kit.Want(t, "states after it was dropped again", r.states(), want)
+		})
+	})
+}
+
+// I2, I23: the document whose sidecar named the identity is rejected after all.
+// What got the next one in its place is still known when it is dropped again; what
+// was rejected itself may come again.
+func TestIdentify_I2_I23_ChosenByWhatIsRejectedLater(t *testing.T) {
+	t.Parallel()
+	base := derivedID("V", "V 0")
+	for name, row := range map[string]struct {
+		first bool // the document itself is closed before it is sent
+		want  states
+	}{
+		"Archived": {false, states{ledger.Archived: 1, ledger.Rejected: 1, ledger.Duplicate: 1}},
+		"Rejected": {true, states{ledger.Archived: 1, ledger.Rejected: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := run(t, &service{})
+				by := ledger.Operator{UID: 7, Reason: archive.Digest{1}}
+				r.choose("chosen", base, ledger.Held{By: by})
+				if row.first {
+					r.choose("V 0", base.Derivation(1), ledger.Held{By: by})
+				} else {
+					r.drop("V", 1)
+				}
+				r.pass(time.Hour)
+				for _, e := range r.entries() {
+					if e.State.IsOpen() {
+						r.apply(ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Closed{By: by}}})
+					}
+				}
+				r.drop("V", 1)
+				r.pass(time.Hour)
+				kit.Want(t, "states", r.states(), row.want)
+			})
+		})
+	}
+}
+
+// I2: a rebuilt ledger knows an invoice by the identity that it got in the place
+// of a chosen one, or by a generation of that. Dropped again, it is a duplicate.
+func TestIdentify_I2_ALaterDerivationAlone(t *testing.T) {
+	t.Parallel()
+	base := derivedID("V", "V 0")
+	kit.Rows(t, map[string]archive.ID{
+		"Next": base.Derivation(1), "Last": base.Derivation(archive.MaxDerivation), "LastOfLast": base.Derivation(archive.MaxDerivation).Generation(archive.MaxGeneration),
+	}, func(t *testing.T, id archive.ID) {
+		kit.ParallelBubble(t, func(t *testing.T) {
+			r := run(t, &service{})
+			r.apply(ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{
+				ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
+					ID: id, Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
+				ledger.Reconciled{}}})
+			r.drop("V", 1)
+			r.pass(time.Hour)
+			kit.Want(t, "states", r.states(), states{ledger.Archived: 1, ledger.Duplicate: 1})
+			posts, _ := r.s.counts()
+			kit.Want(t, "calls to register what is archived", posts, 0)
+		})
+	})
+}
+
+// I21: a PDF that is sent again takes the next generation, up to the last one
+// that a rebuild looks for.
+func TestIdentify_I21_GenerationsEnd(t *testing.T) {
+	t.Parallel()
+	base := derivedID("", "scans 0.pdf")
+	for taken, want := range map[int]ledger.State{archive.MaxGeneration: ledger.Delivered, archive.MaxGeneration + 1: ledger.Rejected} {
+		synctest.Test(t, func(t *testing.T) {
+			r := buildPDF(t, &service{}, "scans")
+			r.configured("scans").SendsAgain = true
+			r.cfg.Drops = append(r.cfg.Drops, newDrop("V", ingest.Drop{Vault: "V"}))
+			r.start()
+			for n := range taken {
+				id := base
+				if n > 0 {
+					id = base.Generation(n)
+				}
+				r.choose(fmt.Sprint("chosen ", n), id)
+			}
+			r.dropPDF("scans", 1)
+			r.pass(time.Hour)
+			for _, e := range r.entries() {
+				if e.Route != ledger.PDF {
+					continue
+				}
+				kit.Want(t, fmt.Sprintf("state where %d are taken", taken), e.State, want)
+				if want == ledger.Rejected {
+					kit.Want(t, "cause", e.Cause.Code, "identities-used-up")
+				} else {
+					kit.Want(t, "identity", e.ID, base.Generation(archive.MaxGeneration))
+				}
+			}
+		})
+	}
+}
+
+// unsent is a network to which nothing is sent while a test looks.
+type unsent struct{ ingest.Sender }
+
+func (unsent) Compose(archive.Package, archive.Digest, []archive.FileID) (archive.NetworkBody, error) {
+	return archive.NetworkBody{}, errors.New("not sent")
+}
+
+// I2, I21: a document of the business network walks its generations past one
+// that another sidecar names, and none follows the last one.
+func TestIdentify_I2_I21_ChosenOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	base := derivedID("", "out 0.pdf")
+	for taken, want := range map[int]archive.ID{0: base, 1: base.Generation(1), archive.MaxGeneration: base.Generation(archive.MaxGeneration), archive.MaxGeneration + 1: {}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := buildPDF(t, &service{})
+			r.cfg.Routes[ledger.Network] = ingest.Route{Sender: unsent{}, Workers: 1, BatchSize: 1}
+			r.cfg.Drops = append(r.cfg.Drops, newDrop("V", ingest.Drop{Vault: "V"}), newDrop("out", ingest.Drop{Route: ledger.Network}))
+			r.start()
+			for n := range taken {
+				id := base
+				if n > 0 {
+					id = base.Generation(n)
+				}
+				r.choose(fmt.Sprint("chosen ", n), id)
+			}
+			key := archive.NewKey(time.Now())
+			r.EnterClaimed(key, ledger.ClaimedFolder{Route: ledger.Network, Drop: "out", Folder: "out 0.pdf", Fingerprint: archive.Digest{1}, NotBefore: r.s.now().Wall.Add(time.Second)})
+			r.pass(time.Minute)
+			e, _, err := r.ledger.Entry(key)
+			kit.Must(t, err)
+			kit.Want(t, fmt.Sprintf("identity where %d are taken", taken), e.ID, want)
+			if want.IsZero() {
+				kit.Want(t, "cause", e.Cause.Code, "identities-used-up")
+			}
+		})
+	}
 }

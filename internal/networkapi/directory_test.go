@@ -1,16 +1,22 @@
 package networkapi
 
 import (
+	"archive/zip"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
 	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
@@ -116,4 +122,206 @@ func TestDocs_I24_SchemesAndTypes(t *testing.T) {
 	slices.Sort(told)
 	slices.Sort(want)
 	kit.Want(t, "types on the page", told, want)
+}
+
+// packed returns a package with that document first, and its digest.
+func packed(t *testing.T, document string) (archive.Package, archive.Digest) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "p.zip")
+	file, err := os.Create(path)
+	kit.Must(t, err)
+	z := zip.NewWriter(file)
+	w, err := z.Create("document.json")
+	if err == nil {
+		_, err = w.Write([]byte(document))
+	}
+	kit.Need(t, err == nil && z.Close() == nil && file.Close() == nil,
+		"err = %v, want no error, z.Close() = nil, file.Close() = nil", err)
+	return archive.Package{Path: path}, archive.Sum([]byte(document))
+}
+
+// I32: whom the directory is asked about is who the document goes to, under the scheme that the directory lists, and nobody else.
+func TestRecipientOf(t *testing.T) {
+	check := kit.Value(NewRecipientCheck(client(t, calls.Says(500, "")), time.Now))(t)
+	for preference, want := range map[string]archive.CompanyNumber{
+		`{"sentTo":{"id":"552100554","schemeId":"FR:ORGNR"}}`: "SIREN 552100554", `{"sentTo":{"id":"55210055400013","schemeId":"FR:ORGNR"}}`: "SIRET 55210055400013",
+		`{"sentTo":{"id":"552100554","schemeId":"DE:ORGNR"}}`: "", `{"sentTo":{"id":"552100554","schemeId":"DUNS"}}`: "", `{"sentTo":{"id":"5521005","schemeId":"FR:ORGNR"}}`: "",
+		`{"sentTo":{"schemeId":"FR:ORGNR"}}`: "", `{"sentTo":{}}`: "", `{"sentTo":null}`: "", `{"sentTo":"552100554"}`: "", `{}`: "", `null`: "",
+	} {
+		p, digest := packed(t, fmt.Sprintf(`{"data":{"accountingCustomerParty":{"endpoint":{"id":"123456789","schemeId":"FR:ORGNR"}}},"processingPreference":%s}`, preference))
+		got, err := check.RecipientOf(p, digest)
+		kit.Check(t, got == want && err == nil, "%s: %q, %v, want got = %v, no error", preference, got, err, want)
+		kit.Fails(t, preference+": another document was taken for the one that was sealed",
+			kit.Err(check.RecipientOf(p, archive.Digest{1})))
+	}
+}
+
+// I32: an answer with a valid line counts for a day, and no longer than its line. Any other answer counts for nothing.
+func TestRecipientCheck_I32_HowLongAnswersCount(t *testing.T) {
+	const siren = `[{"siren":"552100554"%s}]`
+	asked := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	for name, r := range map[string]struct {
+		status int
+		body   string
+		listed bool
+		counts time.Duration
+	}{
+		"NoEnd":        {200, fmt.Sprintf(siren, ""), true, 24 * time.Hour},
+		"EndsTomorrow": {200, fmt.Sprintf(siren, `,"dateTo":"2026-11-26"`), true, 24 * time.Hour},
+		"EndsToday":    {200, fmt.Sprintf(siren, `,"dateTo":"2026-11-25"`), true, 11 * time.Hour}, // until midnight in France
+		"Ended":        {200, fmt.Sprintf(siren, `,"dateTo":"2026-11-24"`), false, 0},
+		"OfAnother":    {200, `[{"siren":"123456789"}]`, false, 0},
+		"None":         {200, `[]`, false, 0},
+		"Garbled":      {200, `[{`, false, 0},
+		"Refused":      {403, ``, false, 0},
+	} {
+		now := asked
+		check, err := NewRecipientCheck(client(t, calls.Says(r.status, r.body)), func() time.Time { return now })
+		kit.Must(t, err)
+		listed, err := check.Ask(t.Context(), "SIREN 552100554")
+		if listed != r.listed || (err == nil) != (r.status == 200 && name != "Garbled") {
+			t.Errorf("%s: %v, %v, want listed = %v, (err == nil) = %v", name, listed, err, r.listed, (r.status == 200 && name != "Garbled"))
+		}
+		for after, want := range map[time.Duration]bool{0: r.listed, r.counts - 1: r.listed, r.counts: false, -1: false} {
+			if now = asked.Add(after); check.IsKnown("SIREN 552100554") != want {
+				t.Errorf("%s: counts after %v: %v", name, after, !want)
+			}
+		}
+		if now = asked; check.IsKnown("SIREN 123456789") {
+			t.Errorf("%s: it counts for another company", name)
+		}
+	}
+}
+
+// An answer without a valid line ends what an earlier one said.
+func TestRecipientCheck_I32_ANewAnswerCounts(t *testing.T) {
+	body := `[{"siren":"552100554"}]`
+	check, err := NewRecipientCheck(client(t, func(w http.ResponseWriter, r *http.Request) { calls.Says(200, body)(w, r) }), time.Now)
+	kit.Must(t, err)
+	for _, want := range []bool{true, false, true} {
+		if listed, err := check.Ask(t.Context(), "SIREN 552100554"); listed != want || err != nil || check.IsKnown("SIREN 552100554") != want {
+			t.Errorf(`%v, %v, want listed = %v, no error, check.IsKnown("SIREN 552100554") = %v`, listed, err, want, want)
+		}
+		body = map[bool]string{true: `[]`, false: `[{"siren":"552100554"}]`}[want]
+	}
+	check.client = client(t, calls.Says(422, ""))
+	if _, err := check.Ask(t.Context(), "SIRET 55210055400013"); calls.Failed(t, err).Outcome != apicall.Refused {
+		t.Errorf("422: %v, want calls.Failed(t, err).Outcome = apicall.Refused", err)
+	}
+}
+
+// The answers that are kept are bounded: the oldest goes.
+func TestRecipientCheck_KeepsNoMoreThanItsBound(t *testing.T) {
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	check := kit.Value(NewRecipientCheck(client(t, calls.Says(500, "")), func() time.Time { return now }))(t)
+	number := func(i int) archive.CompanyNumber { return archive.CompanyNumber(fmt.Sprintf("SIREN %09d", i)) }
+	for i := range mostAnswers + 10 {
+		now = now.Add(time.Millisecond)
+		check.keep(number(i), knownAnswer{asked: now, until: now.Add(time.Hour)})
+	}
+	if len(check.answers) != mostAnswers || check.IsKnown(number(9)) || !check.IsKnown(number(10)) || !check.IsKnown(number(mostAnswers+9)) {
+		t.Errorf("%d answers", len(check.answers))
+	}
+}
+
+func FuzzReceived(f *testing.F) {
+	for _, s := range []string{receivedInvoice, `{"data":{}}`, `{"data":{"taxTotal":[{"taxSubtotals":[{"taxableAmount":1e9}]}]}}`, "null", "", "[]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		got, err := readReceived([]byte(body))
+		if err != nil {
+			return
+		}
+		kit.Check(t, isObject(got.Data), "%q has the data %q", body, got.Data)
+		for _, file := range got.Files {
+			kit.Want(t, fmt.Sprintf("%q has the file %q", body, file.ID),
+				kit.Err(archive.ParseFileID(string(file.ID))), nil)
+		}
+		amount := got.Content.NetAmount
+		kit.Check(t, amount == "" || amount.Rat() != nil, "%q has the amount %q", body, amount)
+	})
+}
+
+func FuzzNotificationPage(f *testing.F) {
+	for _, s := range []string{onePage(true, record("a"), record("a")), onePage(false, `{}`), `[` + record("a") + `]`, "null", `{"hasMoreItems":1,"notifications":[null]}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		if calls.HasCanary(body) {
+			return
+		}
+		got, err := client(t, calls.Says(200, body)).Notifications(t.Context(), Query{})
+		if err != nil {
+			calls.Failed(t, err)
+		}
+		kit.Check(t, !got.Whole || err == nil && got.Unreadable <= 0 && strings.Contains(body, "hasMoreItems"),
+			"%q is whole", body)
+		seen := map[archive.AcknowledgementID]bool{}
+		for _, n := range got.Notifications {
+			if seen[n.AcknowledgementID] || n.Document == "" || n.AcknowledgementID == "" || !json.Valid(n.Raw) || strings.ContainsFunc(n.Response+n.Action+n.DocumentType, unicode.IsControl) {
+				t.Errorf("%q: %+v", body, n)
+			}
+			seen[n.AcknowledgementID] = true
+		}
+	})
+}
+
+func FuzzDirectory(f *testing.F) {
+	for _, s := range []string{`[{"siren":"123456789","dateTo":null}]`, `{"items":[]}`, "null", `[{"legalUnit":[]}]`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		lines, err := readDirectory([]byte(body))
+		for _, l := range lines {
+			kit.Check(t, err == nil && json.Valid(l.Raw) && !strings.ContainsFunc(l.SIREN+l.BusinessName, unicode.IsControl),
+				"%q: %+v, %v", body, l, err)
+		}
+	})
+}
+
+func FuzzStoredFile(f *testing.F) {
+	for _, s := range []string{`{"fileId":"a"}`, `{"fileId":{"id":"a"}}`, "", "\xef\xbb\xbf{}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		id, err := readStoredFile([]byte(body))
+		kit.Check(t, err != nil || id != "" && !strings.ContainsAny(string(id), "/ \n"), "%q gives %q", body, id)
+	})
+}
+
+func FuzzRefusal(f *testing.F) {
+	f.Add(400, wrapped("error", "VALIDATION", "Error.003.0038"))
+	f.Add(503, wrapped("errors", "TECHNICAL", "Error.001.0006"))
+	f.Add(404, "<html>")
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		if status < 200 || status > 599 || calls.HasCanary(body) {
+			return
+		}
+		err := client(t, calls.Says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+		kit.Check(t, err != nil || status/100 == 2, "%d %q is a success", status, body)
+		if err != nil {
+			e := calls.Failed(t, err)
+			kit.Check(t, e.Outcome.String() != "refused" || status/100 == 4 && status != 401,
+				"%d %q rejects the document", status, body)
+		}
+	})
+}
+
+// What is found right is composed, and what is composed holds the document's own bytes and is JSON.
+func FuzzDocument(f *testing.F) {
+	for _, s := range []string{goodDocument, `{"data":{"documentCurrencyCode":"EUR","a":"\ud83d\ude00"}}`, `{"data":{"a":"\ud800"}}`, "{", "[]", `{"data":{},"data":{}}`, `{"data":{"":{"":[0]}}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, document []byte) {
+		faults := CheckDocument(document)
+		body, err := ComposeBody(document, []archive.FileID{"f-1"})
+		kit.Check(t, len(faults) != 0 || err == nil, "%q has no fault, and is not composed: %v", document, err)
+		for _, fault := range faults {
+			if fault.Line < 1 || fault.Text == "" || strings.ContainsFunc(fault.Describe("d"), unicode.IsControl) {
+				t.Errorf(`%q: %+v, want fault.Line >= 1, fault.Text other than "", not strings.ContainsFunc(fault.Describe("d"), unicode.IsControl)`, document, fault)
+			}
+		}
+		kit.Check(t, err != nil || json.Valid(body), "%q gives %q", document, body)
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/networkapi"
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
 	"vaultd/internal/test/fill"
@@ -178,4 +179,171 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	kit.Want(t, "done again", again.Folders.Receipts.Count, 0)
 	problems, err := s.book.Verify(t.Context())
 	kit.Check(t, err == nil && len(problems) <= 0, "the ledger: %v %v", problems, err)
+}
+
+// newOutbox is a shed whose drop is one of the business network.
+func newOutbox(t *testing.T) *shed {
+	t.Helper()
+	s := newShed(t)
+	s.path = t.TempDir()
+	f := kit.Value(drop.Open(drop.Config{Path: s.path, Name: "out", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
+	t.Cleanup(func() { f.Close() })
+	s.drop = Drop{Name: "out", Route: ledger.Network, Folder: f, Rules: packager.Rules{Sidecar: "document.json", Compression: "fast", Complete: "marker"}, Network: packager.NetworkRules{
+		Check: func([]byte) []packager.DocumentFault { return []packager.DocumentFault{{Text: "is refused today"}} },
+		Read:  networkapi.ReadMetadata, MaxDocument: networkapi.MaxDocument,
+		CheckFileName: func(string) (string, bool) { return "no such files today", false },
+	}}
+	return s
+}
+
+// folder makes a folder with a document and, unless it is bare, one file.
+func (s *shed) folder(under, name string, bare bool) string {
+	s.t.Helper()
+	dir := filepath.Join(s.path, under, name)
+	kit.Must(s.t, os.MkdirAll(dir, 0o770))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "document.json"), fmt.Appendf(nil, `{"documentType":"Invoice","data":{"externalDocumentIdentifier":{"id":%q},"issueDate":"2026-10-31",
+		"documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"S"},"accountingCustomerParty":{"partyName":"C"}},
+		"processingPreference":{"sentTo":{"id":"1234567890123","schemeId":"GLN"}}}`, name), 0o660))
+	if !bare {
+		kit.Must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(name), 0o660))
+	}
+	return dir
+}
+
+// sealedAs reads a folder as the packer would.
+func (s *shed) sealedAs(dir string) packager.SealedNetwork {
+	s.t.Helper()
+	root := kit.Value(os.OpenRoot(dir))(s.t)
+	defer root.Close()
+	sealed := kit.Value(packager.ValidateNetwork(s.t.Context(), root, s.drop.networkRules()))(s.t)
+	return sealed
+}
+
+// delivered makes a folder as it lies in _delivered, with its note; change may spoil that.
+func (s *shed) delivered(name string, bare bool, generation int, change func(dir string, n *proof.Delivery)) archive.Key {
+	s.t.Helper()
+	dir := s.folder("_delivered/2026-11", name, bare)
+	sealed := s.sealedAs(dir)
+	e := ledger.Entry{Key: archive.NewKey(time.Now()), Route: ledger.Network, ID: sealed.ID, State: ledger.Delivered, SeenAt: time.Now(), RegisteredAt: time.Now(), UploadedAt: time.Now(),
+		Package: archive.Package{Size: 100, SHA256: archive.Sum([]byte(name))}, Body: archive.Sum([]byte("body")), StoredFiles: []archive.FileID{"f-1"}, Means: ledger.EmailDelivery}
+	if generation > 0 {
+		e.ID = sealed.ID.Generation(generation)
+	}
+	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: e.NetworkNumber()}, Fate: ledger.Succeeded}}
+	note := kit.Value(proof.NewDelivery("test", e, ledger.Document{Metadata: sealed.Document.Metadata(), Files: sealed.Files}, nil))(s.t)
+	if change != nil {
+		change(dir, &note)
+	}
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, deliveryName), proof.Sign(note.Encode(), s.book), 0o660))
+	return e.Key
+}
+
+// rebuilt rebuilds the ledger from the folders and ends the doubt, and returns the entries by the names of their folders.
+func (s *shed) rebuilt() (Report, map[string]ledger.Entry) {
+	s.t.Helper()
+	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
+	r, err := Rebuild(s.t.Context(), c)
+	kit.Must(s.t, err)
+	c.Doubt = &Doubt{Since: time.Now()}
+	_, err = Reconcile(s.t.Context(), c)
+	kit.Must(s.t, err)
+	entries := map[string]ledger.Entry{}
+	kit.Must(s.t, s.book.EntriesOldestFirst(func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
+	problems, err := s.book.Verify(s.t.Context())
+	kit.Check(s.t, err == nil && len(problems) <= 0, "the ledger: %v %v", problems, err)
+	return r, entries
+}
+
+// I2, I12: a ledger that is made anew takes in what the business network delivered, by the note and the files beside it, whatever a document may
+// hold today. The same folder dropped again is a duplicate. A note that does not fit its folder proves nothing.
+func TestRebuild_I2_NetworkDeliveryNotes(t *testing.T) {
+	s := newOutbox(t)
+	keys := map[string]archive.Key{"good": s.delivered("good", false, 0, nil), "bare": s.delivered("bare", true, 0, nil), "later": s.delivered("later", false, archive.MaxGeneration, nil)}
+	write := func(name, text string) func(string, *proof.Delivery) {
+		return func(dir string, _ *proof.Delivery) {
+			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o660))
+		}
+	}
+	s.delivered("other file", false, 0, write("a.pdf", "something else"))
+	s.delivered("one more", false, 0, write("b.pdf", "new"))
+	s.delivered("other document", false, 0, write("document.json", `{"documentType":"Invoice","data":{"externalDocumentIdentifier":{"id":"9"}}}`))
+	s.delivered("no document", false, 0, func(dir string, _ *proof.Delivery) { kit.Must(t, os.Remove(filepath.Join(dir, "document.json"))) })
+	s.delivered("other number", false, 0, func(_ string, n *proof.Delivery) { n.BumID = archive.NewBumID("x") })
+	s.delivered("other identity", false, 0, func(_ string, n *proof.Delivery) {
+		id := archive.ID{9}
+		n.ID, n.BumID = id.String(), archive.NewBumID(id.String())
+	})
+	s.delivered("a PDF", false, 0, func(_ string, n *proof.Delivery) { n.Route = ledger.PDF })
+	s.delivered("bad file number", false, 0, func(_ string, n *proof.Delivery) { n.StoredFiles = []archive.FileID{"a/b"} })
+
+	r, entries := s.rebuilt()
+	f := r.Folders
+	kit.Check(t, f.Unbelieved.Count == 8 && f.Receipts.Count == 3 && len(entries) == 3, "%d entries: %+v", len(entries), f)
+	for name, key := range keys {
+		e := entries[name]
+		if e.Key != key || e.State != ledger.Delivered || e.Source != ledger.Kept || e.NeedsReconcile || e.Means != ledger.EmailDelivery || e.Body != archive.Sum([]byte("body")) || e.Number.IsZero() {
+			t.Errorf("%s: %+v, want e.Key = %v, e.State = ledger.Delivered, e.Source = ledger.Kept, not e.NeedsReconcile, e.Means = ledger.EmailDelivery, e.Body = %v, not e.Number.IsZero()", name, e, key, archive.Sum([]byte("body")))
+			continue
+		}
+		again := s.sealedAs(filepath.Join(s.path, e.Dest))
+		found, known, err := s.book.FindByID(again.ID)
+		kit.Must(t, err)
+		v := ledger.CompareIdentity(e, ledger.Sealed{ID: again.ID, Content: again.Content, Metadata: again.Metadata}, ledger.Network, "")
+		kit.Check(t, known && found == key && v == ledger.Same, "%s dropped again: known %v, verdict %d", name, known, v)
+		if doc, known, err := s.book.Document(key); err != nil || !known {
+			t.Errorf("%s: %v, %v, want no error, known", name, known, err)
+		} else if d, err := archive.ParseMetadata(doc.Metadata); err != nil || d.Number != name || len(d.RecipientIDs) == 0 {
+			t.Errorf("%s: it says %+v, %v", name, d, err)
+		}
+	}
+	again, _ := s.rebuilt()
+	kit.Check(t, again.Folders.Receipts.Count == 0, "done again: %+v", again.Folders.Receipts)
+}
+
+// I2: an undelivered document that was dropped again has two notes. Both are taken in, and the number of the second is known as its own.
+func TestRebuild_I2_BothGenerationsOfADocument(t *testing.T) {
+	s := newOutbox(t)
+	s.delivered("twice", false, 0, nil)
+	second := s.delivered("twice", false, 1, nil)
+	kit.Must(t, os.Rename(filepath.Join(s.path, "_delivered/2026-11/twice"), filepath.Join(s.path, "_delivered/2026-11/twice (2)")))
+	first := s.delivered("twice", false, 0, nil)
+	r, entries := s.rebuilt()
+	one, two := entries["twice"], entries["twice (2)"]
+	if r.Folders.Unbelieved.Count != 0 || one.Key != first || two.Key != second || one.NetworkNumber() == two.NetworkNumber() || two.ID != one.ID.Generation(1) {
+		t.Errorf("%+v\n%+v\n%+v\nwant r.Folders.Unbelieved.Count = 0, one.Key = %v, two.Key = %v, one.NetworkNumber() other than %v, two.ID = %v", r.Folders, one, two, first, second, two.NetworkNumber(), one.ID.Generation(1))
+	}
+	for _, e := range []ledger.Entry{one, two} {
+		key, known, err := s.book.FindByRemote(e.NetworkNumber())
+		kit.Check(t, err == nil && known && key == e.Key, "a notification about %s goes to %v, %v", e.Folder, key, err)
+	}
+}
+
+// I2: what was being sent when the ledger was lost is in quarantine, and nothing sends it by itself. It has its number again, unless vaultd would
+// refuse it today. What a person closed in doubt comes back with its identity, so that it is not sent again when it is dropped again.
+func TestRebuild_I2_NetworkFoldersInDoubt(t *testing.T) {
+	kit.Rows(t, map[string]bool{"AsBefore": false, "RefusedToday": true}, func(t *testing.T, isRefused bool) {
+		s := newOutbox(t)
+		if !isRefused {
+			s.drop.Rules.Complete, s.drop.Network.Check, s.drop.Network.CheckFileName = "", s.drop.networkRules().Check, s.drop.networkRules().CheckFileName
+		}
+		key := archive.NewKey(time.Now())
+		underWay := s.sealedAs(s.folder(".vaultd/claimed/"+key.String(), "under way", false)).ID
+		closed := s.folder("_rejected", "closed", false)
+		id := s.sealedAs(closed).ID
+		kit.Must(t, os.WriteFile(filepath.Join(closed, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
+		kit.Must(t, os.WriteFile(filepath.Join(s.folder("_rejected", "not delivered", false), reasonName), []byte("NOT DELIVERED. Why.\r\n"), 0o660))
+		_, entries := s.rebuilt()
+		e := entries["under way"]
+		if e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID.IsZero() != isRefused {
+			t.Errorf("%+v, want e.Key = %v, e.State = ledger.Quarantined, e.Cause.Code = ledger.CauseDeliveryUnknown, not e.NeedsReconcile, e.ID.IsZero() = %v", e, key, isRefused)
+		}
+		_, _, due := ledger.Due(e)
+		kit.Check(t, !due, "something is done with it by itself")
+		by, _, err := s.book.FindByRemote(archive.NewBumID(underWay.String()))
+		kit.Check(t, err == nil && (by == key || isRefused), "what the network tells of it goes to %s, %v", by, err)
+		e = entries["closed"]
+		kit.Check(t, e.State == ledger.Rejected && e.InDoubt && e.ID == id, "%+v, want e.State = ledger.Rejected, e.InDoubt, e.ID = %v", e, id)
+		e = entries["not delivered"]
+		kit.Check(t, e.State == ledger.Rejected && !e.InDoubt && e.ID.IsZero(), "%+v, want e.State = ledger.Rejected, not e.InDoubt, e.ID.IsZero()", e)
+	})
 }

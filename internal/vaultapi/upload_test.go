@@ -9,11 +9,13 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -298,4 +300,42 @@ func TestUpload_NotSent(t *testing.T) {
 		e := calls.Failed(t, try())
 		kit.Check(t, e.Outcome == apicall.NotSent, "%s: %v %v, want e.Outcome = apicall.NotSent", name, e.Outcome, e)
 	}
+}
+
+var (
+	idA = mustID("10d90000-0000-4000-8000-00000000000a")
+	idB = mustID("10d90000-0000-4000-8000-00000000000b")
+	idC = mustID("10d90000-0000-4000-8000-00000000000c")
+
+	before = archive.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Boot: time.Hour, BootID: "boot"}
+)
+
+func mustID(s string) archive.ID {
+	id, err := archive.ParseID(s)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// client returns a client for a server of its own, which also plays the object store.
+func client(t *testing.T, h http.HandlerFunc) (*Client, *httptest.Server) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return clientWith(t, apicall.Config{BaseURL: srv.URL}), srv
+}
+
+func clientWith(t *testing.T, cfg apicall.Config) *Client {
+	t.Helper()
+	api, store := calls.New(t, cfg)
+	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
+}
+
+func requests(ids ...archive.ID) []archive.RegisterRequest {
+	var out []archive.RegisterRequest
+	for _, id := range ids {
+		out = append(out, archive.RegisterRequest{ID: id, Metadata: []byte(`{"documentType":"Invoice","amount":9007199254740993.10,"senderName":"<&>  ü"}`)})
+	}
+	return out
 }

@@ -3,12 +3,16 @@ package readings
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
 
@@ -141,6 +145,208 @@ func TestReading_I20_UploadAddressRefused(t *testing.T) {
 			n := w.service.CountCalls("upload")
 			kit.Check(t, n <= 0, "%d uploads", n)
 			store.Store("https://other.example/packages")
+			w.archives(hour)
+		})
+	})
+}
+
+// times notes when calls of the named ops came, and makes the first of them fail.
+type times struct {
+	ops   []string
+	fault emulator.Fault
+
+	mu   sync.Mutex
+	came []time.Time // guarded by mu
+}
+
+func (c *times) strike(op string, _ int) emulator.Fault {
+	if !slices.Contains(c.ops, op) {
+		return emulator.Fault{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.came = append(c.came, time.Now())
+	if len(c.came) == 1 {
+		return c.fault
+	}
+	return emulator.Fault{}
+}
+
+// gap is the time between the first call and the one that came after it.
+func (c *times) gap(t *testing.T) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kit.Need(t, len(c.came) >= 2, "%d calls", len(c.came))
+	return c.came[1].Sub(c.came[0])
+}
+
+// Retry-After in both forms, of both statuses, at every call: nothing is asked again before its time, and then soon.
+func TestReading_RetryAfterIsHonoured(t *testing.T) {
+	const wait = 5 * time.Minute
+	for _, ops := range [][]string{{"register"}, {"upload"}, {"status", "status-list"}, {"token"}} {
+		for _, status := range []int{429, 503} {
+			for _, date := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%d/date=%v", ops[0], status, date), func(t *testing.T) {
+					t.Parallel()
+					calls := &times{ops: ops, fault: emulator.Fault{Kind: emulator.Status, Status: status, RetryAfter: wait, RetryAfterDate: date}}
+					// One document: what others do meanwhile is another matter.
+					s := setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}
+					if ops[0] == "token" {
+						s.service, s.client = tokensOnly, withTokens
+					}
+					virtual(t, s, func(t *testing.T, w *world) {
+						w.archives(2 * hour)
+						gap := calls.gap(t)
+						kit.Check(t, gap >= wait-time.Second && gap <= 3*wait, "asked again after %v", gap)
+					})
+				})
+			}
+		}
+	}
+}
+
+// A pause of weeks is cut: to an hour where there are too many calls, to a quarter of one where the service is away.
+// Until then the whole route waits, and no document stores any of it.
+func TestReading_I24_RetryAfterIsTheRoutesAndCapped(t *testing.T) {
+	for status, most := range map[int]time.Duration{429: hour, 503: hour / 4} {
+		for _, date := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/date=%v", status, date), func(t *testing.T) {
+				t.Parallel()
+				calls := &times{ops: []string{"register"}, fault: emulator.Fault{Kind: emulator.Status, Status: status, RetryAfter: 40 * 24 * hour, RetryAfterDate: date}}
+				virtual(t, setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}, func(t *testing.T, w *world) {
+					w.pass(5*time.Minute, time.Second, never)
+					w.drop(0, "later", "R-later") // nothing was asked about this one
+					stored := false
+					w.pass(most-6*time.Minute, time.Second, func() bool {
+						for _, e := range w.entries() {
+							stored = stored || e.NotBefore.After(time.Now().Add(6*time.Minute))
+						}
+						return false
+					})
+					w.waits()
+					if p := w.daemon.State().Pauses; len(p) != 1 || p[0].Target.String() != "vault ACME" || p[0].Asked != p[0].Next || p[0].Asked.Sub(p[0].Since).Round(time.Minute) != most {
+						t.Errorf("paused: %+v", p)
+					}
+					kit.Check(t, !stored, "a document stored what the route was asked")
+					w.archives(hour)
+					gap := calls.gap(t)
+					kit.Check(t, gap >= most-time.Second && gap <= most+5*time.Minute, "asked again after %v", gap)
+				})
+			})
+		}
+	}
+}
+
+// A wait that would pass the end of an upload address is not waited for: the upload is tried again while the address
+// works. What fits in is honoured.
+func TestReading_I6_RetryAfterBeyondTheWindow(t *testing.T) {
+	for _, status := range []int{429, 503} {
+		for _, wait := range []string{"3600", "86400", "899.5", "600", "1e99", "-3600", "Sat, 01 Jan 2000 01:00:00 GMT", "Fri, 31 Dec 9999 00:00:00 GMT"} {
+			t.Run(fmt.Sprintf("%d/%s", status, wait), func(t *testing.T) {
+				t.Parallel()
+				calls := &times{ops: []string{"upload"}, fault: emulator.Fault{Kind: emulator.Status, Status: status, RetryAfterText: wait}}
+				virtual(t, setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}, func(t *testing.T, w *world) {
+					doubted := false
+					w.pass(20*time.Minute, time.Second, func() bool {
+						doubted = doubted || w.count(ledger.Unclear) > 0
+						return w.count(ledger.Archived) == 1
+					})
+					w.archives(hour)
+					e := w.entries()[0]
+					kit.Check(t, !doubted && len(e.Registrations) == 1, "in doubt: %v; registered %d times", doubted, len(e.Registrations))
+					gap := calls.gap(t)
+					kit.Check(t, (gap >= 600*time.Second) == (wait == "600"), "sent again after %v", gap)
+				})
+			})
+		}
+	}
+}
+
+// shortLived are upload addresses that live for six seconds.
+func shortLived(c *emulator.Config) { c.Window = 6 * time.Second }
+
+// shortGrace is the least that a doubt lasts.
+func shortGrace(c *daemon.Config) { c.Grace = 30 * time.Minute }
+
+// Addresses of six seconds, and every way in which an upload can miss them: what is unclear is never sent again on
+// silence, the service's own word ends it, and each document is archived once.
+func TestReading_I2_I6_AddressesOfSixSeconds(t *testing.T) {
+	type row struct {
+		calls   int // the first so many uploads suffer
+		fault   emulator.Fault
+		unclear bool // some must have been in doubt
+	}
+	kit.Rows(t, map[string]row{
+		"Calm":                       {},
+		"AnswersLost":                {40, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, true},
+		"AnswersLate":                {12, emulator.Fault{DelayAfter: 20 * time.Second}, true},
+		"NothingArrives":             {40, emulator.Fault{Kind: emulator.Abort}, true},
+		"CutInTheMiddle":             {40, emulator.Fault{Kind: emulator.CutRequest}, true},
+		"TooSlow":                    {12, emulator.Fault{Kind: emulator.Trickle, DelayAfter: 20 * time.Second}, true},
+		"StoreIsDown":                {40, emulator.Fault{Kind: emulator.Status, Status: 503}, true},
+		"CredentialsDieEarly":        {6, emulator.Fault{Kind: emulator.DeadToken}, false},
+		"AcceptedAndLost":            {2, emulator.Fault{Kind: emulator.Vanish}, true},
+		"ProxyPageInsteadOfAnswer":   {40, emulator.Fault{Kind: emulator.HTML, IsAfterWork: true}, true},
+		"AnswersLateByRetryOfAnHour": {40, emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: hour}, true},
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		s := setup{service: shortLived, daemon: shortGrace, faults: first(row.calls, "upload", row.fault)}
+		virtual(t, s, func(t *testing.T, w *world) {
+			doubted := false
+			w.pass(24*hour, 5*time.Second, func() bool {
+				doubted = doubted || w.count(ledger.Unclear) > 0
+				return w.allArchived()
+			})
+			w.archives(hour)
+			kit.Want(t, "in doubt", doubted, row.unclear)
+		})
+	})
+}
+
+// A package that shows at the service only after its window, where late ones count and where they do not.
+func TestReading_I2_LatePackage(t *testing.T) {
+	for _, late := range []string{"archive", "ignore"} {
+		t.Run(late, func(t *testing.T) {
+			t.Parallel()
+			s := setup{readings: emulator.Readings{LatePackage: late}, service: shortLived,
+				daemon: func(c *daemon.Config) { c.Grace = 6 * hour }, faults: func(op string, n int) emulator.Fault {
+					if op != "upload" || n > 24 {
+						return emulator.Fault{}
+					}
+					return emulator.Fault{Kind: emulator.Abort, IsAfterWork: true, VisibleAfter: 40 * time.Minute}
+				}}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.pass(40*time.Minute, time.Minute, never)
+				kit.Check(t, w.count(ledger.Unclear) != 0, "nothing is in doubt")
+				w.pass(48*hour, 10*time.Second, w.allArchived)
+				w.archives(hour)
+				again := 0
+				for _, e := range w.entries() {
+					if len(e.Registrations) > 1 {
+						again++
+					}
+				}
+				kit.Check(t, (again > 0) == (late == "ignore"), "%d were registered again", again)
+			})
+		})
+	}
+}
+
+// The secret's file is missing for a while: the routes rest, and nobody is told what was in it.
+func TestReading_I24_SecretUnreadableForAWhile(t *testing.T) {
+	kit.Rows(t, map[string]func(*apicall.Config){"Basic": nil, "Tokens": withTokens}, func(t *testing.T, client func(*apicall.Config)) {
+		t.Parallel()
+		s := setup{client: client, secret: " "}
+		if client != nil {
+			s.service = tokensOnly
+		}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.setSecret("")
+			w.pass(10*time.Minute, time.Second, never)
+			w.waits()
+			w.says("the secret cannot be read: it is empty", "route paused")
+			kit.Lacks(t, "what is said", w.said(), password)
+			w.setSecret(password)
 			w.archives(hour)
 		})
 	})

@@ -1,7 +1,9 @@
 package simulation
 
 import (
+	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +14,9 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
+	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // point names what an operation is for, so that the same step of another folder or of
@@ -146,4 +151,172 @@ func dieTwice(t *testing.T, first, second place, form [2]Blow) (deaths int) {
 		deaths = w.deaths
 	})
 	return deaths
+}
+
+// sample is for those who run the simulation often, such as "make mutants".
+var sample = flag.Bool("sample", false, "try a sample of each long series")
+
+// isSampled reports whether a long series is sampled.
+func isSampled(t testing.TB, what string) bool { return *sample || kit.Sampled(t, what) }
+
+// mostOf is how many operations of one kind TestNthFailure strikes in one run of it, by seam; 0: each. The first number is that of the full
+// form, the second that of a sample. With the race detector it is one of each name, whatever it is done to, and a few of the clock.
+var mostOf = map[Seam][2]int{Files: {6, 1}, Commits: {0, 3}, Calls: {0, 3}, Clock: {60, 20}, Packages: {0, 1}}
+
+// clockUnderRace is how many readings of the clock are struck with the race detector.
+const clockUnderRace = 4
+
+// TestNthFailure strikes one operation in each run of a world, in each form: of every kind of operation, such as the sync of a receipt or
+// the rename of a claimed PDF, those that a calm run does. Some kinds come hundreds of times, and are the same each time: of these it takes
+// a few at equal distances, and a seed says which is the first: NTH_SEED=2 strikes others than NTH_SEED=1, which is the default, so that
+// the same tree gives the same result. NTH=all strikes each operation.
+func TestNthFailure(t *testing.T) {
+	kit.Long(t, "a fault at an operation of every kind")
+	seed, all := uint64(number("NTH_SEED", 1)), os.Getenv("NTH") == "all"
+	kinds := countKinds(t)
+	for _, seam := range []Seam{Files, Commits, Calls, Clock, Packages} {
+		last := DieDone
+		if seam == Clock || seam == Packages {
+			last = FailDone
+		}
+		for b := Fail; b <= last; b++ {
+			t.Run(fmt.Sprintf("%s/%v", seam, b), func(t *testing.T) {
+				t.Parallel()
+				runs, fired := 0, 0
+				for _, at := range chooseOperations(kinds, seam, seed+uint64(b), all) {
+					runs++
+					struck := strikeOne(t, seam, b, at)
+					for !struck && at.n > 1 {
+						at.n = at.n * 3 / 4 // this run did fewer operations than the one that was counted: what goes in one commit depends on who is ready
+						struck = strikeOne(t, seam, b, at)
+					}
+					if struck {
+						fired++
+					}
+					if t.Failed() {
+						t.Fatalf("%s %v at %v; again: NTH_SEED=%d go test ./internal/test/simulation -run %q -count=1", seam, b, at, seed, t.Name())
+					}
+				}
+				t.Logf("NTH_SEED=%d: %d runs, %d struck", seed, runs, fired)
+				kit.Check(t, 10*fired >= 9*runs && runs != 0, "vacuous: %d of %d runs struck", fired, runs)
+			})
+		}
+	}
+}
+
+// kindOf names what an operation is for. With the race detector a kind is all of one name.
+func kindOf(op Op) string {
+	if kit.Race {
+		return string(op.Seam) + " " + op.Name
+	}
+	return op.point()
+}
+
+// countKinds counts how often a calm run does the operations of each kind.
+func countKinds(t *testing.T) map[Seam]map[string]int {
+	kinds := map[Seam]map[string]int{}
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, several(1))
+		w.SetPlan(func(op Op) Strike {
+			if kinds[op.Seam] == nil {
+				kinds[op.Seam] = map[string]int{}
+			}
+			kinds[op.Seam][kindOf(op)]++
+			return Strike{}
+		})
+		w.Start()
+		w.dropSeveral()
+		w.RunUntilCalm(72 * time.Hour)
+		w.Check(false)
+	})
+	return kinds
+}
+
+// chooseOperations returns the operations of a seam that are struck. Of a kind that comes often the seed says which.
+func chooseOperations(kinds map[Seam]map[string]int, seam Seam, seed uint64, all bool) (chosen []place) {
+	for _, kind := range slices.Sorted(maps.Keys(kinds[seam])) {
+		n, most := kinds[seam][kind], mostOf[seam][0]
+		switch {
+		case kit.Race && seam == Clock:
+			most = clockUnderRace
+		case kit.Race:
+			most = 1
+		case *sample:
+			most = mostOf[seam][1]
+		}
+		stride := 1
+		if most > 0 && !all {
+			stride = (n + most - 1) / most
+		}
+		first := scatterBits(seed^hashName(kind)) % uint64(stride)
+		for at := 1 + int(first); at <= n; at += stride {
+			chosen = append(chosen, place{kind, at})
+		}
+	}
+	return chosen
+}
+
+// strikeOne runs the several with one strike and reports whether it fired.
+func strikeOne(t *testing.T, seam Seam, b Blow, at place) (fired bool) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := several(uint64(at.n))
+		if seam == Packages {
+			cfg = careless(cfg)
+		}
+		w := New(t, cfg)
+		var hit atomic.Bool
+		n := 0
+		w.SetPlan(func(op Op) Strike {
+			if op.Seam != seam || kindOf(op) != at.point {
+				return Strike{}
+			}
+			if n++; n != at.n {
+				return Strike{}
+			}
+			hit.Store(true)
+			return Strike{Blow: b}
+		})
+		w.Start()
+		w.dropSeveral()
+		w.RunUntilCalm(72 * time.Hour)
+		w.Check(false)
+		fired = hit.Load()
+	})
+	return fired
+}
+
+// several is a world in which every kind of end comes within two hours: one drop folder
+// whose archived sources are deleted, one whose are moved, and one of single PDFs.
+func several(seed uint64) Config {
+	cfg := soon(seed)
+	soonDrop := cfg.Drop
+	cfg.Vaults, cfg.PDFs = 2, onePDFDrop()
+	cfg.Drop = func(vault int, d *dropwork.Settings, moved string) {
+		if soonDrop(vault, d, moved); vault == 1 {
+			d.DisposeTo = moved
+		}
+	}
+	return cfg
+}
+
+// careless makes the store one that holds no body against its Content-MD5, and keeps what ends early.
+func careless(cfg Config) Config {
+	with := cfg.Emulator
+	cfg.Emulator = func(c *emulator.Config) {
+		with(c)
+		c.Readings.ContentMD5, c.Readings.ShortBody = "ignore", "keep"
+	}
+	return cfg
+}
+
+// dropSeveral drops what will be deleted, moved, rejected, registered twice, found to
+// be a duplicate, and delivered.
+func (w *World) dropSeveral() {
+	w.t.Helper()
+	w.DropFolders(0, MakeFolder(1, 0, Good), MakeFolder(1, 1, Faulty))
+	w.DropFolders(1, MakeFolder(1, 2, Good), MakeFolder(1, 3, FailsOnce))
+	w.DropFolders(2, MakePDF(1, 4, Scan))
+	w.Advance(3 * time.Minute)
+	w.DropFolders(0, MakeFolder(1, 0, Good).CopyToDropAgain())
+	w.Advance(2 * time.Hour)
 }
