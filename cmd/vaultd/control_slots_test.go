@@ -67,7 +67,7 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 	status := func(p peer) (code int) {
 		who.set(p)
 		for until := time.Now().Add(10 * time.Second); time.Now().Before(until); runtime.Gosched() {
-			if _, _, code = framesAt(t, path, `{"args":["status"]}`+"\n"); code != exitTemporary {
+			if _, _, code = FramesAt(t, path, `{"args":["status"]}`+"\n"); code != exitTemporary {
 				break
 			}
 		}
@@ -90,7 +90,7 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 		}
 	}
 	fill(member)
-	if _, _, code := framesAt(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {
+	if _, _, code := FramesAt(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {
 		t.Error("one too many:", code)
 	}
 	if a, b := status(root), status(member); a != exitDone || b != exitDone {
@@ -152,13 +152,13 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 	slow := stick(t, path, `{"args":["audit"],"input":1000}`+"\n"+"some of it")
 	<-began
 	list := func() (string, int) {
-		_, errs, code := framesAt(t, path, `{"args":["audit"],"input":3}`+"\nabc")
+		_, errs, code := FramesAt(t, path, `{"args":["audit"],"input":3}`+"\nabc")
 		return errs, code
 	}
 	errs, code := list()
 	kit.Check(t, code == exitTemporary && strings.Contains(errs, "another report that compares with a list"),
 		"a second list: exit %d, %s", code, errs)
-	if _, errs, code := framesAt(t, path, `{"args":["audit"]}`+"\n"); code != exitDone {
+	if _, errs, code := FramesAt(t, path, `{"args":["audit"]}`+"\n"); code != exitDone {
 		t.Errorf("a report without a list: exit %d, %s", code, errs)
 	}
 	who.set(peer{uid: 0})
@@ -202,7 +202,7 @@ func TestControl_I21_HostileRequests(t *testing.T) {
 		"Escapes":      `{"args":["\u001b[2J"]}` + "\n",
 	}, func(t *testing.T, said string) {
 		began := time.Now()
-		out, errs, code := framesAt(t, path, said)
+		out, errs, code := FramesAt(t, path, said)
 		if code != exitUsage || out != "" || strings.ContainsAny(errs, "\x1b\x00") || time.Since(began) > 3*time.Second {
 			t.Errorf("exit %d after %v: %q %q", code, time.Since(began), out, errs)
 		}

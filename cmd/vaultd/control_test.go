@@ -65,8 +65,8 @@ func serveUntilTheEnd(t *testing.T, serve func(context.Context) error, path stri
 	return stop
 }
 
-// framesAt asks on a socket by hand.
-func framesAt(t *testing.T, path, request string) (stdout, stderr string, code int) {
+// FramesAt asks on a socket by hand.
+func FramesAt(t *testing.T, path, request string) (stdout, stderr string, code int) {
 	t.Helper()
 	conn := kit.Value(net.Dial("unix", path))(t)
 	defer conn.Close()
@@ -124,7 +124,7 @@ func TestControl_I27_OthersAreRefused(t *testing.T) {
 				return exitDone
 			},
 		})
-		_, errs, code := framesAt(t, path, `{"args":["list"],"uid":0}`+"\n")
+		_, errs, code := FramesAt(t, path, `{"args":["list"],"uid":0}`+"\n")
 		if row.ok {
 			p := <-ran
 			kit.Check(t, code == exitDone && p.uid == row.who.uid, "exit %d, uid %d", code, p.uid)
@@ -151,7 +151,7 @@ func TestControl_I27_BackupAndReloadAreForOwners(t *testing.T) {
 			execute: func(context.Context, peer, controlRequest, io.Reader, io.Writer, io.Writer) int { return exitDone },
 		})
 		for request, refusal := range map[string]string{`"backup","-"`: "goes to root and vaultd's own user alone", `"reload"`: "root and vaultd's own user alone may"} {
-			_, errs, code := framesAt(t, path, `{"args":[`+request+`]}`+"\n")
+			_, errs, code := FramesAt(t, path, `{"args":[`+request+`]}`+"\n")
 			kit.Want(t, name+": exit code", code, row.want)
 			if row.want == exitRights {
 				kit.Holds(t, name+": refusal", errs, refusal)
@@ -275,7 +275,7 @@ func TestControl_ClientStopsWhileItSends(t *testing.T) {
 func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
 	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, controlRequest, io.Reader, io.Writer, io.Writer) int { panic("oops") }})
 	for range 2 {
-		_, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n")
+		_, errs, code := FramesAt(t, path, `{"args":["list"]}`+"\n")
 		kit.Check(t, code == exitInternal && strings.Contains(errs, "internal error"), "exit %d: %s", code, errs)
 	}
 }
@@ -291,7 +291,7 @@ func TestControl_TooManyAtOnce(t *testing.T) {
 		go callControlWithInput(t.Context(), path, controlRequest{Args: []string{"list"}}, nil, io.Discard, io.Discard)
 		<-began
 	}
-	_, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n")
+	_, errs, code := FramesAt(t, path, `{"args":["list"]}`+"\n")
 	kit.Check(t, code == exitTemporary, "exit %d: %s", code, errs)
 	close(release)
 }
@@ -317,7 +317,7 @@ func TestControl_Input(t *testing.T) {
 		}
 	}
 	for _, request := range []string{`{"args":["list"],"input":3}`, `{"args":["audit"],"input":-1}`, `{"args":["audit"],"input":999999999999}`} {
-		_, errs, code := framesAt(t, path, request+"\nabc")
+		_, errs, code := FramesAt(t, path, request+"\nabc")
 		kit.Check(t, code == exitUsage && strings.Contains(errs, "no such input"), "%s: exit %d, %s", request, code, errs)
 	}
 }

@@ -111,7 +111,7 @@ func TestMessageIDs_AreSaidAndDocumented(t *testing.T) {
 		kit.Holds(t, fmt.Sprintf("nothing logs %q", kind), source.String(), `"`+said+`"`)
 		table += fmt.Sprintf("| %s | `%s` |\n", kind, id)
 	}
-	inDocs(t, "../../docs/metrics.md", "messages", table)
+	kit.Generated(t, "../../docs/metrics.md", "messages", table, *updateDocs)
 }
 
 // Each record in the journal stays one record, and no text sets a field that it must not.
@@ -133,21 +133,3 @@ func TestInjection_I7_LogRecordsStayWhole(t *testing.T) {
 }
 
 var updateDocs = flag.Bool("update-docs", false, "write what is generated in docs anew")
-
-// inDocs holds what is between the marks in a page against what the program has.
-func inDocs(t *testing.T, path, mark, want string) {
-	t.Helper()
-	begin, end := "<!-- "+mark+": begin -->\n", "<!-- "+mark+": end -->"
-	old := kit.Value(os.ReadFile(path))(t)
-	head, rest, ok := strings.Cut(string(old), begin)
-	have, tail, ok2 := strings.Cut(rest, end)
-	switch {
-	case !ok || !ok2:
-		t.Fatalf("%s has no place for %s", path, mark)
-	case have == want:
-	case !*updateDocs:
-		t.Errorf("%s: %s is not what the program has; go test ./cmd/vaultd -update-docs", path, mark)
-	default:
-		kit.Must(t, os.WriteFile(path, []byte(head+begin+want+end+tail), 0o644))
-	}
-}

@@ -1,10 +1,8 @@
 package main_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/config"
 	"vaultd/internal/statedir"
 	"vaultd/internal/test/kit"
@@ -57,23 +56,7 @@ func (s *shelf) daemon() (stop func()) {
 // frames asks on the socket by hand.
 func frames(t *testing.T, stateDir, request string) (stdout, stderr string, code int) {
 	t.Helper()
-	conn := kit.Value(net.Dial("unix", filepath.Join(stateDir, "vaultd.sock")))(t)
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
-	io.WriteString(conn, request)
-	var out, errs bytes.Buffer
-	for dec := json.NewDecoder(conn); ; {
-		var f struct {
-			Out, Err []byte
-			Exit     *int
-		}
-		kit.Must(t, dec.Decode(&f))
-		out.Write(f.Out)
-		errs.Write(f.Err)
-		if f.Exit != nil {
-			return out.String(), errs.String(), *f.Exit
-		}
-	}
+	return program.FramesAt(t, filepath.Join(stateDir, "vaultd.sock"), request)
 }
 
 // The same command gives the same answer inside the daemon and, when that is down, beside it.

@@ -83,8 +83,7 @@ func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 		},
 	}, func(t *testing.T, make func(w *world, x *life)) {
 		words := []string{sender, number, address, "qwxvzj", "wxvzj", "zjkqwv", "jkqwv", "998877"[:5], "wqzvkj", "qzvkj"}
-		w := newWorld(t, 41)
-		w.goOn(60)
+		w := grown(t, 41, 60)
 		x := w.newLife()
 		make(w, x)
 		w.inBubble(t, func(t *testing.T) {
@@ -128,8 +127,7 @@ func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 // I7: a document that is erased while the catalog is being made is in no file either, once the catalog has followed.
 func TestCatalog_I7_ErasedWhileItIsMade(t *testing.T) {
 	const sender = "Qwxvzj & Zjkqwv"
-	w := newWorld(t, 42)
-	w.goOn(60)
+	w := grown(t, 42, 60)
 	x := w.newLife()
 	x.doc = &ledger.Document{AsRead: archive.AsRead{SenderName: sender}}
 	x.evs = [][]ledger.Event{x.evs[0], {ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}, {ledger.PlaceIntended{Dest: "_rejected/x"}}}
@@ -157,8 +155,7 @@ func TestCatalog_I7_ErasedWhileItIsMade(t *testing.T) {
 
 // What a row said before it changed is overwritten in the file, and not only left out.
 func TestCatalog_I7_ChangedRowsAreOverwritten(t *testing.T) {
-	w := newWorld(t, 43)
-	w.goOn(20)
+	w := grown(t, 43, 20)
 	c := New(w.config())
 	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
@@ -178,8 +175,7 @@ func TestCatalog_I7_ChangedRowsAreOverwritten(t *testing.T) {
 
 // A search that would take for ever does not hold up the stop of vaultd, and is not looked up in the ledger instead.
 func TestCatalog_I23_StoppingEndsASearch(t *testing.T) {
-	w := newWorld(t, 31)
-	w.goOn(50)
+	w := grown(t, 31, 50)
 	w.inBubble(t, func(t *testing.T) {
 		c := New(w.config())
 		stop := runUntilMade(c)
@@ -205,8 +201,7 @@ func TestCatalog_I26_AFileOfAnotherUserIsMovedAway(t *testing.T) {
 	}
 	const me, other = 65534, 1
 	kit.Rows(t, map[string]string{"File": "", "Log": "-wal"}, func(t *testing.T, at string) {
-		w := newWorld(t, 32)
-		w.goOn(20)
+		w := grown(t, 32, 20)
 		w.inBubble(t, func(*testing.T) { runUntilMade(New(w.config()))() })
 		path := filepath.Join(w.dir, FileName)
 		if at != "" {

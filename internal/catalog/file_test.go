@@ -96,8 +96,7 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 		"CrushedPages":     {overwrite(4096, bytes.Repeat([]byte{0xee}, 8192)), "anew", false},
 		"LogRemoved":       {change("PRAGMA user_version = 1"), "its write-ahead log is gone", false},
 	}, func(t *testing.T, tt row) {
-		w := newWorld(t, 1)
-		w.goOn(200)
+		w := grown(t, 1, 200)
 		path := filepath.Join(w.dir, FileName)
 		w.inBubble(t, func(t *testing.T) {
 			stop := runUntilMade(New(w.config()))
@@ -189,8 +188,7 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 
 // Damage that a search meets makes the catalog anew, and the search still finds everything.
 func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
-	w := newWorld(t, 3)
-	w.goOn(400)
+	w := grown(t, 3, 400)
 	w.inBubble(t, func(t *testing.T) {
 		c := New(w.config())
 		stop := runUntilMade(c)
@@ -214,8 +212,7 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 // A process that dies leaves the file and its log. The next start goes on at the line that was committed; a command meanwhile reads the
 // ledger, and neither makes nor changes a file.
 func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
-	w := newWorld(t, 4)
-	w.goOn(50)
+	w := grown(t, 4, 50)
 	c, f := w.made(t)
 	for range 5 {
 		w.goOn(30)
@@ -246,8 +243,7 @@ func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
 
 // A command that runs while vaultd is stopped reads the catalog, finds what was committed later, and creates no file.
 func TestOpenStopped_I27_CreatesNoFile(t *testing.T) {
-	w := newWorld(t, 5)
-	w.goOn(300)
+	w := grown(t, 5, 300)
 	w.inBubble(t, func(t *testing.T) {
 		stop := runUntilMade(New(w.config()))
 		stop()
@@ -284,8 +280,7 @@ func filesIn(t *testing.T, dir string) []byte {
 
 // A document that is erased from the ledger leaves no word in any file of a catalog that is made anew.
 func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
-	w := newWorld(t, 6)
-	w.goOn(100)
+	w := grown(t, 6, 100)
 	x := w.newLife()
 	m := archive.Document{Type: "Invoice", Number: "ZQXJ-4711", SenderName: "Wolperdinger Zyx", SenderIDs: []string{"DE777888999"}}
 	x.doc = &ledger.Document{AsRead: archive.AsRead{Number: m.Number, SenderName: m.SenderName, SenderIDs: m.SenderIDs[0]}}
@@ -321,8 +316,7 @@ func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
 
 // A disk that fills up in the middle of a batch takes nothing of the batch and damages nothing: the catalog goes on where it was.
 func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
-	w := newWorld(t, 7)
-	w.goOn(50)
+	w := grown(t, 7, 50)
 	c, f := w.made(t)
 	limit := func(pages string) {
 		kit.Value(f.conn.ExecContext(t.Context(), "PRAGMA max_page_count = "+pages))(t)

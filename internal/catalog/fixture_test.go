@@ -45,6 +45,14 @@ func newWorld(t testing.TB, seed uint64) *world {
 	return w
 }
 
+// grown is a world after n steps.
+func grown(t testing.TB, seed uint64, n int) *world {
+	t.Helper()
+	w := newWorld(t, seed)
+	w.goOn(n)
+	return w
+}
+
 // inBubble calls fn on virtual time, with the ledger opened in it.
 func (w *world) inBubble(t *testing.T, fn func(t *testing.T)) {
 	t.Helper()

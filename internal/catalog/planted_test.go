@@ -25,8 +25,7 @@ func TestCatalog_I19_APlantedLogIsNotWritten(t *testing.T) {
 	for name, plant := range map[string]func(precious, log string) error{"Link": os.Symlink, "HardLink": os.Link} {
 		for _, end := range besides {
 			t.Run(name+end, func(t *testing.T) {
-				w := newWorld(t, 21)
-				w.goOn(100)
+				w := grown(t, 21, 100)
 				keep := func() {
 					w.inBubble(t, func(t *testing.T) {
 						c := New(w.config())
@@ -55,8 +54,7 @@ func TestCatalog_I19_APlantedLogIsNotWritten(t *testing.T) {
 // An older catalog of the same ledger that is moved into the place of the open one answers nothing, and the catalog is made anew
 // although the ledger commits nothing.
 func TestCatalog_I32_AnOlderOneInItsPlace(t *testing.T) {
-	w := newWorld(t, 22)
-	w.goOn(100)
+	w := grown(t, 22, 100)
 	w.inBubble(t, func(t *testing.T) {
 		c := New(w.config())
 		stop := runUntilMade(c)
@@ -81,8 +79,7 @@ func TestCatalog_I32_AnOlderOneInItsPlace(t *testing.T) {
 
 // How the catalog is can be asked, and its writer goes on, while a search reads the file for long: the health page and the metrics ask it.
 func TestStatus_I26_DuringALongSearch(t *testing.T) {
-	w := newWorld(t, 23)
-	w.goOn(100)
+	w := grown(t, 23, 100)
 	c := New(w.config())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -117,8 +114,7 @@ func TestStatus_I26_DuringALongSearch(t *testing.T) {
 
 // The catalog holds names of people: it is readable for vaultd alone, while it is made, and also where somebody else put it in its place.
 func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
-	w := newWorld(t, 24)
-	w.goOn(100)
+	w := grown(t, 24, 100)
 	unfinished := filepath.Join(t.TempDir(), "unfinished")
 	kit.Must(t, New(w.config()).build(t.Context(), unfinished))
 	kit.Want(t, "while it is made", kit.Value(os.Stat(unfinished))(t).Mode(), fs.FileMode(0o600))
@@ -152,8 +148,7 @@ func (l damagedLedger) EntriesOldestFirst(func(ledger.Entry) error) error {
 
 // A damaged ledger is not read whole every minute for a catalog that cannot be made of it.
 func TestCatalog_I26_OfADamagedLedger(t *testing.T) {
-	w := newWorld(t, 25)
-	w.goOn(100)
+	w := grown(t, 25, 100)
 	w.inBubble(t, func(t *testing.T) {
 		reads := 0
 		cfg := w.config()

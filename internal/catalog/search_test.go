@@ -190,8 +190,7 @@ func (w *world) compareNamed(c *Catalog) {
 
 // Words of one and two characters and words in the path of a folder with sources need not read the whole ledger, found or not.
 func TestSearch_I32_ShortWordsAndPaths(t *testing.T) {
-	w := newWorld(t, 9)
-	w.goOn(60)
+	w := grown(t, 9, 60)
 	for range 6 {
 		w.goOn(20)
 	}

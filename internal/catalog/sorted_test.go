@@ -224,8 +224,7 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 		"NoSuchState": "UPDATE document SET state = 99 WHERE id = 3",
 		"AllRows":     "DELETE FROM document",
 	}, func(t *testing.T, statement string) {
-		w := newWorld(t, 4)
-		w.goOn(100)
+		w := grown(t, 4, 100)
 		path := filepath.Join(w.dir, FileName)
 		spoil := func() {
 			db, err := sql.Open("sqlite", path)
@@ -261,8 +260,7 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 
 // A catalog that is behind, being made, closed or missing is told as that, and not as one that differs.
 func TestCompare_I32_NotCompared(t *testing.T) {
-	w := newWorld(t, 5)
-	w.goOn(50)
+	w := grown(t, 5, 50)
 	c := New(w.config())
 	says := func(want string) {
 		t.Helper()

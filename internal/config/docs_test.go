@@ -29,7 +29,7 @@ func TestConfigDocs_AreTheSchemas(t *testing.T) {
 		}
 		b.WriteString("\n")
 	}
-	inDocs(t, "../../docs/configuration.md", "keys", b.String())
+	kit.Generated(t, "../../docs/configuration.md", "keys", b.String(), *updateDocs)
 }
 
 func keyTable(b *strings.Builder, section *schemaNode, said map[string]string, path string) {
@@ -141,21 +141,3 @@ func TestConfigExample_NamesEveryKey(t *testing.T) {
 }
 
 var updateDocs = flag.Bool("update-docs", false, "write what is generated in docs anew")
-
-// inDocs holds what is between the marks in a page against what the program has.
-func inDocs(t *testing.T, path, mark, want string) {
-	t.Helper()
-	begin, end := "<!-- "+mark+": begin -->\n", "<!-- "+mark+": end -->"
-	old := kit.Value(os.ReadFile(path))(t)
-	head, rest, ok := strings.Cut(string(old), begin)
-	have, tail, ok2 := strings.Cut(rest, end)
-	switch {
-	case !ok || !ok2:
-		t.Fatalf("%s has no place for %s", path, mark)
-	case have == want:
-	case !*updateDocs:
-		t.Errorf("%s: %s is not what the program has; go test ./internal/config -update-docs", path, mark)
-	default:
-		kit.Must(t, os.WriteFile(path, []byte(head+begin+want+end+tail), 0o644))
-	}
-}

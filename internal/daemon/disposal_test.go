@@ -68,8 +68,7 @@ func TestDispose_I18_AFolderThatIsLostIsNotCalledMoved(t *testing.T) {
 	to := t.TempDir()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.DisposeTo, d.Grace = true, to, time.Hour }, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
-		h.drop("Otto 19", "19", "two", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "two", false)
 		lost := h.byFolder()["Otto 19"]
 		kit.Want(t, "the source before its grace is over", lost.Source, ledger.Kept)
 		h.must(os.Rename(filepath.Join(h.path, lost.Dest), filepath.Join(h.t.TempDir(), "taken away")))
@@ -96,8 +95,7 @@ func (h *testDaemon) sources() map[ledger.Source]int {
 func TestLost_I15_I26_DeletedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
-		h.drop("Otto 1", "1", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 1", "1", "one", false)
 		h.onceEach("1")
 		h.must(os.Remove(filepath.Join(h.cfg.StateDir, "ledger.db")))
 		time.Sleep(time.Minute)
@@ -117,15 +115,13 @@ func TestLost_I15_I26_DeletedWhileItRuns(t *testing.T) {
 func TestLost_I15_I26_ReplacedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
-		h.drop("Otto 1", "1", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 1", "1", "one", false)
 		place := filepath.Join(h.cfg.StateDir, "ledger.db")
 		h.must(errors.Join(os.Remove(place), os.WriteFile(place, []byte("another"), 0o600)))
 		time.Sleep(time.Minute)
 		kit.Holds(t, "held", h.d.State().HeldReason, "another file is in the place of ledger.db")
 		kit.Holds(t, "state", h.d.State().LostLedger, "another file is in the place of ledger.db")
-		h.drop("Otto 2", "2", "two", false)
-		h.pass()
+		h.dropAndPass("Otto 2", "2", "two", false)
 		kit.Want(t, "entries", h.d.Ledger().Balance().Seen, 1)
 		kit.Holds(t, "_STATUS.txt", h.status(), "DELAYED", "no folder is taken")
 		text, err := os.ReadFile(place)
@@ -284,8 +280,7 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 		t.Run(fault.Error(), func(t *testing.T) {
 			withDaemon(t, nil, func(h *testDaemon) {
 				h.drop("Huber 88", "88", "one", false)
-				h.drop("Otto 19", "19", "two", false)
-				h.pass()
+				h.dropAndPass("Otto 19", "19", "two", false)
 				huber, otto := h.byFolder()["Huber 88"], h.byFolder()["Otto 19"]
 				h.must(os.Remove(filepath.Join(h.path, otto.Dest, "_RECEIPT.json")))
 				for at, unread := range map[string]int{"Huber 88": 1, "_archived": 2} {
@@ -319,8 +314,7 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 // The same where only the receipt in it may not be read.
 func TestCheck_I23_AReceiptWithoutRights(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
-		h.drop("Huber 88", "88", "one", false)
-		h.pass()
+		h.dropAndPass("Huber 88", "88", "one", false)
 		e := h.byFolder()["Huber 88"]
 		receipt := filepath.Join(h.path, e.Dest, "_RECEIPT.json")
 		for at := filepath.Dir(receipt); at != filepath.Clean(os.TempDir()); at = filepath.Dir(at) {

@@ -217,6 +217,13 @@ func (h *testDaemon) want(words ...string) []ledger.Entry {
 	return all
 }
 
+// dropAndPass drops a folder, and lets time go by.
+func (h *testDaemon) dropAndPass(folder, number, content string, bad bool) {
+	h.t.Helper()
+	h.drop(folder, number, content, bad)
+	h.pass()
+}
+
 // becomes lets time go by, and wants the entries to be these.
 func (h *testDaemon) becomes(words ...string) []ledger.Entry {
 	h.t.Helper()
@@ -336,8 +343,7 @@ func TestDrop_I12_I26_RejectedFolderIsGone(t *testing.T) {
 func TestDrop_I12_SharedFilesResolveNothing(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
-		h.drop("Huber 87", "87", "logo", false)
-		h.pass()
+		h.dropAndPass("Huber 87", "87", "logo", false)
 		h.dropWithout("Huber 88", "logo")
 		h.pass()
 		h.dropWithout("Otto 1", "logo")
@@ -356,8 +362,7 @@ func TestDrop_I12_SharedFilesResolveNothing(t *testing.T) {
 func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		aside := h.path + ".aside"
 		h.must(os.Rename(h.path, aside))
 		h.must(os.Mkdir(h.path, 0o770)) // the empty mount point
@@ -410,8 +415,7 @@ func TestDrop_I16_MarkIsReadBeforeAClaim(t *testing.T) {
 func TestDrop_I24_TurnsReadOnly(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		readOnly := durable.Hook(func(op, _ string, do func() error) error {
 			if op == "statfs" {
 				return syscall.EROFS

@@ -278,8 +278,7 @@ func TestProbe_I26_AShareThatHangs(t *testing.T) {
 			return durable.FreeBytes(path)
 		}
 	}, func(h *testDaemon) {
-		h.drop("Huber 1", "INV-1", "content 1", false)
-		h.pass()
+		h.dropAndPass("Huber 1", "INV-1", "content 1", false)
 		if s := h.d.State().Drops[0]; s.Paused != "" || s.Free <= 0 {
 			t.Fatalf("drop before the fault = %+v, want no pause and free space", s)
 		}
@@ -300,8 +299,7 @@ func TestProbe_I26_AShareThatHangs(t *testing.T) {
 		kit.Want(t, "checks that hang", looks, 1)
 		hangs.Store(nil)
 		close(dead)
-		h.drop("Huber 2", "INV-2", "content 2", false)
-		h.pass()
+		h.dropAndPass("Huber 2", "INV-2", "content 2", false)
 		s = h.d.State().Drops[0]
 		kit.Check(t, s.Paused == "" && s.Free > 0, "drop after the fault = %+v, want no pause and free space", s)
 		kit.Want(t, "archived", h.d.Ledger().Balance().States[ledger.Archived], 2)

@@ -192,8 +192,7 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 		})
 		h.files.Store(&watch)
 		h.drop("Huber 88", "88", "one", false)
-		h.drop("Huber 89", "89", "two", false)
-		h.pass()
+		h.dropAndPass("Huber 89", "89", "two", false)
 		b := h.d.ledger.Balance()
 		kit.Need(t, b.States[ledger.Archived] == 2, "balance = %v, want 2 archived", b)
 		kit.Check(t, names >= 1 && names <= 2 && early == 0,
@@ -207,8 +206,7 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 			return do()
 		})
 		h.files.Store(&broken)
-		h.drop("Huber 88", "88", "one", false)
-		h.pass()
+		h.dropAndPass("Huber 88", "88", "one", false)
 		kit.Fails(t, "error", <-h.ended, durable.ErrSync)
 		h.ended <- nil
 		kit.Len(t, "registrations", h.want("Huber 88 packaged")[0].Registrations, 0)

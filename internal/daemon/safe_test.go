@@ -115,8 +115,7 @@ func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.pass()
 		file := h.backup()
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		h.pass()
 		h.onceEach("19")
 		claimed, err := filepath.Glob(filepath.Join(h.path, "_archived", "*", "Otto 19"))
@@ -151,8 +150,7 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true) // nothing can be registered
 		h.drop("Otto 19", "19", "one", false)
-		h.drop("Huber 88", "88", "two", false)
-		h.pass()
+		h.dropAndPass("Huber 88", "88", "two", false)
 		file := h.backup()
 		_, all := h.entries()
 		for _, e := range all { // only Otto goes on before the end
@@ -195,8 +193,7 @@ func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
 	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true)
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		file := h.backup()
 		h.restored(file)
 		h.lost.Store(false)
@@ -224,29 +221,14 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		if c := h.d.State().Check; c.At.IsZero() || !c.OK() {
 			t.Fatalf("the first check = %+v, want it done and good", c)
 		}
-		damaged := filepath.Join(h.cfg.StateDir, "ledger.db")
-		text, err := os.ReadFile(damaged)
-		h.must(err)
-		f, err := os.OpenFile(damaged, os.O_WRONLY, 0)
-		h.must(err)
-		for at := 0; ; at++ {
-			i := bytes.Index(text[at:], []byte("Otto 19"))
-			if i < 0 {
-				break
-			}
-			at += i
-			_, err = f.WriteAt([]byte("X"), int64(at))
-			h.must(err)
-		}
-		h.must(f.Close())
+		h.damage("Otto 19")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		safe, is := h.d.Ledger().SafeMode()
 		if s := h.d.State(); !is || safe.Mark != ledger.MarkDamaged || s.HeldReason == "" || len(s.Check.Ledger) == 0 {
 			t.Fatalf("after the damage: safe mode = %+v, check = %+v, want safe mode for the damage", safe, s.Check)
 		}
-		h.drop("Huber 88", "88", "two", false)
-		h.pass()
+		h.dropAndPass("Huber 88", "88", "two", false)
 		kit.Want(t, "a folder was taken in safe mode", kit.Err(os.Stat(filepath.Join(h.path, "Huber 88"))), nil)
 		kit.Holds(t, "status file", h.status(), "DELAYED", "no folder is taken")
 		c, err := h.d.Reconcile(h.t.Context(), operator.Person{})

@@ -179,8 +179,7 @@ func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 	for seed := range seeds {
 		withDaemon(t, nil, func(h *testDaemon) {
 			w := &pendingWorld{testDaemon: h, r: rand.New(rand.NewPCG(seed, 17)), there: map[string]time.Time{}}
-			h.drop("first", "1", "1", false)
-			h.pass()
+			h.dropAndPass("first", "1", "1", false)
 			for i := range 40 {
 				w.step()
 				w.check(fmt.Sprintf("seed %d, step %d", seed, i))
@@ -284,8 +283,7 @@ func TestScans_I7_NamesAreErasable(t *testing.T) {
 func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
-		h.drop("good", "1", "1", false)
-		h.pass()
+		h.dropAndPass("good", "1", "1", false)
 		kit.Len(t, "compared", h.audit(true).Compared, 0)
 		_, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 1000})
 		h.must(err)
@@ -359,8 +357,7 @@ func TestScans_I32_ClockWasAhead(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
-		h.drop("good", "1", "1", false)
-		h.pass()
+		h.dropAndPass("good", "1", "1", false)
 		h.halt()
 		var err error
 		h.d, err = Open(h.cfg)

@@ -21,32 +21,9 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/spool"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
-
-// replaced puts a folder into the place of the spool in which a file of each name lies with that content, and returns a check that they all stay as
-// they are. The spool itself is at away then; an empty away says that it is gone.
-func replaced(t *testing.T, dir, away, content string, names ...string) (stays func()) {
-	t.Helper()
-	gone := os.RemoveAll
-	if away != "" {
-		gone = func(dir string) error { return os.Rename(dir, away) }
-	}
-	kit.Must(t, errors.Join(gone(dir), os.Mkdir(dir, 0o700)))
-	for _, name := range names {
-		kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
-	}
-	return func() {
-		t.Helper()
-		left, err := os.ReadDir(dir)
-		kit.Check(t, err == nil && len(left) == len(names),
-			"left in the other folder: %v (error %v), want %q", left, err, names)
-		for _, name := range names {
-			kit.Want(t, name+" in the other folder",
-				string(kit.Value(os.ReadFile(filepath.Join(dir, name)))(t)), content)
-		}
-	}
-}
 
 // A spool that is replaced while vaultd runs is no document's fault: nothing is sent of what lies in its place, whoever looks is told
 // what to do, and all goes on when it is done.
@@ -62,7 +39,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 				if row == "Removed" {
 					away = ""
 				}
-				stays := replaced(t, dir, away, strings.Repeat("z", int(e.Package.Size)), spool.PackageName(e.Route, e.Key))
+				stays := fill.Replaced(t, dir, away, strings.Repeat("z", int(e.Package.Size)), spool.PackageName(e.Route, e.Key))
 				h.lost.Store(false)
 				h.drop("Otto 19", "19", "two", false)
 				const what = "restart vaultd"
@@ -143,8 +120,7 @@ func TestDisk_I24_DropDiskFails(t *testing.T) {
 			})
 			withConfiguredDaemon(t, func(c *Config) { c.FileFault = faulty }, func(h *testDaemon) {
 				h.drop("Huber 1", "1", "a", false)
-				h.drop("Huber 2", "2", "b", false)
-				h.pass()
+				h.dropAndPass("Huber 2", "2", "b", false)
 				kit.Want(t, "entries", h.d.ledger.Balance().Seen, 0)
 				kit.Holds(t, "status file", h.status(), row.words)
 				if n := strings.Count(h.log.String(), "level=ERROR"); n == 0 || n > 2 {

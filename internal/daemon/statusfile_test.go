@@ -64,8 +64,7 @@ func TestStatusFile_TimeAndDelay(t *testing.T) {
 			kit.Need(t, err == nil && age <= 6*time.Minute, "the status file is %v old (error %v), want at most 6 minutes", age, err)
 		}
 		h.lost.Store(true)
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		kit.Holds(t, "status file", h.status(), "DELAYED since 01:0", "TAKEN, NOT YET ARCHIVED (1, newest first)\n  Otto 19               taken 01:0")
 		h.lost.Store(false)
 		h.pass()

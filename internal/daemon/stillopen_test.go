@@ -182,8 +182,7 @@ func TestLook_I12_I26_WhatBecameOfAnArchivedFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withDaemon(t, nil, func(h *testDaemon) {
 				h.drop("Huber 88", "88", "one", false)
-				h.drop("Otto 19", "19", "two", false)
-				h.pass()
+				h.dropAndPass("Otto 19", "19", "two", false)
 				h.lookAt("Huber 88", row)
 				if otto := h.byFolder()["Otto 19"]; row.code != "" && (name == "MonthRemoved" || name == "MonthRenamed" || name == "AllRemoved") {
 					kit.Want(t, "the other folder of that month", otto.Cause.Code, row.code)
@@ -252,8 +251,7 @@ func TestLook_I12_PutBack(t *testing.T) {
 	t.Parallel()
 	kit.Rows(t, map[string]bool{"Open": false, "Closed": true}, func(t *testing.T, closed bool) {
 		withDaemon(t, nil, func(h *testDaemon) {
-			h.drop("Huber 88", "88", "one", false)
-			h.pass()
+			h.dropAndPass("Huber 88", "88", "one", false)
 			at := filepath.Join(h.path, h.byFolder()["Huber 88"].Dest)
 			h.must(os.Rename(at, at+" aside"))
 			h.d.selfChecker().Check(h.t.Context())
@@ -326,8 +324,7 @@ func TestLook_I12_NothingIsLostInADropThatIsAway(t *testing.T) {
 		},
 	}, func(t *testing.T, away func(h *testDaemon) error) {
 		withDaemon(t, nil, func(h *testDaemon) {
-			h.drop("Huber 88", "88", "one", false)
-			h.pass()
+			h.dropAndPass("Huber 88", "88", "one", false)
 			h.d.selfChecker().Check(h.t.Context())
 			h.pass()
 			before := h.byFolder()["Huber 88"]

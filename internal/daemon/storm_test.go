@@ -236,13 +236,11 @@ func TestStorm_I22_UnmountedAndBack(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = syscall.Unmount(path, syscall.MNT_DETACH) }) // it may be gone
 	}, func(h *testDaemon) {
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		h.drop("Kern 6", "6", "two", true)
 		h.becomes("Otto 19 archived", "Kern 6 rejected")
 		h.must(syscall.Unmount(h.path, syscall.MNT_DETACH))
-		h.drop("Below 1", "1", "below the mount point", false)
-		h.pass()
+		h.dropAndPass("Below 1", "1", "below the mount point", false)
 		s := h.d.State().Drops[0]
 		kit.Check(t, s.Paused != "" && s.Watch.Paused != nil, "drop = %+v, want it paused", s)
 		h.want("Otto 19 archived", "Kern 6 rejected")
@@ -285,8 +283,7 @@ func TestStorm_I21_ThousandsAtOnce(t *testing.T) {
 func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
-		h.drop("Huber 88", "88", "one", true)
-		h.pass()
+		h.dropAndPass("Huber 88", "88", "one", true)
 		h.drop("Otto 19", "19", "two", false)
 		all := h.becomes("Huber 88 rejected", "Otto 19 archived")
 		for i, source := range []ledger.Source{ledger.Returning, ledger.Keeping} {
@@ -314,13 +311,11 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 func TestDrop_I18_PutBackFromABackup(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		h.drop("Kern 6", "6", "two", false)
 		h.becomes("Otto 19 archived", "Kern 6 archived")
 		h.lost.Store(true)
-		h.drop("Wagner 5", "5", "three", false)
-		h.pass()
+		h.dropAndPass("Wagner 5", "5", "three", false)
 		h.must(exec.Command("cp", "-a", h.path, h.path+".copy").Run())
 		h.must(os.Rename(h.path, h.path+".old"))
 		h.must(os.Rename(h.path+".copy", h.path))

@@ -24,8 +24,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true) // nothing can be registered
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		file := h.backup()
 		later := h.d.shared.Takeover.Mark()
 		later.Epoch += 6
@@ -85,8 +84,7 @@ func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
 func TestRetry_I15_NotInSafeMode(t *testing.T) {
 	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
-		h.drop("Huber 88", "88", "one", true)
-		h.pass()
+		h.dropAndPass("Huber 88", "88", "one", true)
 		h.pass()
 		h.restored(h.backup())
 		_, all := h.entries()
@@ -130,8 +128,7 @@ func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 	t.Parallel()
 	kit.Rows(t, map[string]time.Duration{"Regular": 24 * time.Hour, "Never": 0}, func(t *testing.T, every time.Duration) {
 		withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = every }, func(h *testDaemon) {
-			h.drop("Otto 19", "19", "one", false)
-			h.pass()
+			h.dropAndPass("Otto 19", "19", "one", false)
 			h.damage("Otto 19")
 			h.pass()
 			_, is := h.d.Ledger().SafeMode()
@@ -152,8 +149,7 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		h.pass()
 		file := h.backup()
 		key := archive.NewKey(time.Now())
-		h.drop("Otto 19", "19", "one", false)
-		h.pass()
+		h.dropAndPass("Otto 19", "19", "one", false)
 		h.pass()
 		h.onceEach("19")
 		old, err := filepath.Glob(filepath.Join(h.path, "_archived", "*", "Otto 19"))

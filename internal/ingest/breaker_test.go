@@ -42,8 +42,7 @@ func buildRegistering(t *testing.T) (*running, *registering) {
 	row.Client, row.BatchSize = s, 1
 	r.cfg.Routes[ledger.Vault] = row
 	r.start()
-	r.drop("V", 20)
-	r.pass(time.Hour)
+	r.dropAndPass("V", 20, time.Hour)
 	kit.Want(t, "states", r.states(), states{ledger.Archived: 20})
 	return r, s
 }
@@ -180,8 +179,7 @@ func TestStore_I24_AskedWaitHoldsForTheWholeRoute(t *testing.T) {
 			return nil
 		}
 		r := run(t, s)
-		r.drop("V", 40)
-		r.pass(4 * time.Minute)
+		r.dropAndPass("V", 40, 4*time.Minute)
 		mu.Lock()
 		early := len(began)
 		mu.Unlock()
@@ -218,8 +216,7 @@ func TestDispose_I3_WhatIsDueMeanwhileIsAskedAbout(t *testing.T) {
 		var asked []int
 		r.cfg.DisposalLimit = func(_ string, due int) error { asked = append(asked, due); return nil }
 		r.start()
-		r.drop("V", 3)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 3, time.Hour)
 		r.dropNamed("V", "later", 5)
 		r.pass(time.Hour)
 		kit.Want(t, "folders that are kept", r.sourcesOf("V")[ledger.Kept], 8)
@@ -253,8 +250,7 @@ func TestDispose_I3_GraceBeginsWhenTheFolderIsKept(t *testing.T) {
 		route.Asker = oldArchive{s}
 		r.cfg.Routes[ledger.Vault] = route
 		r.start()
-		r.drop("V", 1)
-		r.pass(29 * day)
+		r.dropAndPass("V", 1, 29*day)
 		kit.Want(t, "sources before the grace is over", r.sourcesOf("V"), sources{ledger.Kept: 1})
 		r.pass(2 * day)
 		kit.Want(t, "sources after it", r.sourcesOf("V"), sources{ledger.Gone: 1})

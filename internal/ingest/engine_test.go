@@ -332,6 +332,12 @@ func (r *running) folders(drop string) *folders {
 // drop claims n folders for a vault.
 func (r *running) drop(v archive.VaultID, n int) { r.dropNamed(v, string(v), n) }
 
+// dropAndPass drops n folders, and lets time go by.
+func (r *running) dropAndPass(v archive.VaultID, n int, d time.Duration) {
+	r.drop(v, n)
+	r.pass(d)
+}
+
 func (r *running) dropNamed(v archive.VaultID, name string, n int) {
 	for i := range n {
 		r.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v),

@@ -70,8 +70,7 @@ func TestAnswers_I8_ThatNameAnotherDocument(t *testing.T) {
 				return nil
 			}
 			r := run(t, s)
-			r.drop("V", 1)
-			r.pass(3 * time.Hour)
+			r.dropAndPass("V", 1, 3*time.Hour)
 			kit.Want(t, "states", r.states(), states{row.want: 1})
 		})
 	})
@@ -104,8 +103,7 @@ func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
 				f.turns = row.others
 				return fault(row.first, "connection")
 			}
-			r.drop("V", 1)
-			r.pass(10 * time.Minute)
+			r.dropAndPass("V", 1, 10*time.Minute)
 			kit.Want(t, "states", r.states(), states{row.want: 1})
 			e := r.entries()[0]
 			if row.want == ledger.Quarantined {
@@ -128,8 +126,7 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 			ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
 				ID: archive.DeriveID("V", content, metadata).Generation(archive.MaxGeneration), Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
 			ledger.Reconciled{}}})
-		r.drop("V", 1)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 1, time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Archived: 1, ledger.Duplicate: 1})
 		posts, _ := r.s.counts()
 		kit.Want(t, "calls to register what is archived", posts, 0)
@@ -186,8 +183,7 @@ func TestIdentify_I2_I23_ChosenByAnotherSidecar(t *testing.T) {
 				r.choose(fmt.Sprint("chosen ", i), id)
 			}
 			r.pass(time.Hour)
-			r.drop("V", 1)
-			r.pass(time.Hour)
+			r.dropAndPass("V", 1, time.Hour)
 			want := states{ledger.Archived: len(row.chosen) + 1}
 			if row.want.IsZero() {
 				want = states{ledger.Archived: len(row.chosen), ledger.Rejected: 1}
@@ -264,8 +260,7 @@ func TestIdentify_I2_ALaterDerivationAlone(t *testing.T) {
 				ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
 					ID: id, Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
 				ledger.Reconciled{}}})
-			r.drop("V", 1)
-			r.pass(time.Hour)
+			r.dropAndPass("V", 1, time.Hour)
 			kit.Want(t, "states", r.states(), states{ledger.Archived: 1, ledger.Duplicate: 1})
 			posts, _ := r.s.counts()
 			kit.Want(t, "calls to register what is archived", posts, 0)

@@ -148,8 +148,7 @@ func TestStore_I24_RefusalsPauseTheStore(t *testing.T) {
 	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{upload: func(archive.RemoteID) error { return fault(apicall.Refused, "http-403") }}
 		r := run(t, s)
-		r.drop("V", 200)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 200, time.Hour)
 		kit.Want(t, "paused targets", r.paused(), []string{"store of vault V"})
 	})
 }
@@ -189,8 +188,7 @@ func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
 			return expired
 		}}
 		r := run(t, s)
-		r.drop("V", 1)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 1, time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Unclear: 1})
 		kit.Want(t, "uploads", calls, 2)
 		_, granted := s.counts()
@@ -285,8 +283,7 @@ func TestUpload_I4_TheDigestThatLeftIsRecorded(t *testing.T) {
 			return p.SHA256
 		}
 		r.start()
-		r.drop("V", 1)
-		r.pass(time.Minute)
+		r.dropAndPass("V", 1, time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Sending: 1})
 		wrong.Store(false)
 		r.pass(10 * time.Minute) // whatever the back-off chose, it is within the window

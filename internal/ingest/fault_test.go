@@ -19,8 +19,7 @@ import (
 func TestAllGoesWell(t *testing.T) {
 	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{})
-		r.drop("V", 100)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 100, time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Archived: 100})
 	})
 }
@@ -35,8 +34,7 @@ func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
 			}
 			return nil
 		}})
-		r.drop("V", 50)
-		r.pass(15 * time.Minute)
+		r.dropAndPass("V", 50, 15*time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Archived: 49, ledger.Uploaded: 1})
 		r.dropNamed("V", "later", 50)
 		r.pass(30 * time.Minute)
@@ -48,8 +46,7 @@ func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
 func TestAsk_ListIsForbidden(t *testing.T) {
 	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{list: func() error { return fault(apicall.NotProcessed, "http-403") }})
-		r.drop("V", 50)
-		r.pass(15 * time.Minute)
+		r.dropAndPass("V", 50, 15*time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Archived: 50})
 		kit.Want(t, "paused targets", r.paused(), nil)
 	})
@@ -60,8 +57,7 @@ func TestRegister_I9_TicketsAgainstPolicy(t *testing.T) {
 	kit.ParallelBubble(t, func(t *testing.T) {
 		s := &service{barred: "host store.example refused: it is not in allowed_hosts"}
 		r := run(t, s)
-		r.drop("V", 20)
-		r.pass(24 * time.Hour)
+		r.dropAndPass("V", 20, 24*time.Hour)
 		_, granted := s.counts()
 		kit.Check(t, granted <= 20+24*60, "%d registrations in a day of which none can be used, want at most %d", granted, 20+24*60)
 		kit.Want(t, "paused targets", r.paused(), []string{"vault V"})
@@ -79,8 +75,7 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 				Date: time.Now(), SignedAt: time.Now().Add(-time.Hour), Validity: 15 * time.Minute}, nil
 		}
 		r := run(t, s)
-		r.drop("V", 200)
-		r.pass(24 * time.Hour)
+		r.dropAndPass("V", 200, 24*time.Hour)
 		kit.Check(t, serial <= 200+24*60,
 			"%d registrations in a day of which none can be used, want at most %d", serial, 200+24*60)
 		kit.Want(t, "paused targets", r.paused(), []string{"vault V"})
@@ -91,8 +86,7 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) { return nil, fault(apicall.Refused, "http-400") }})
-		r.drop("V", 500)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 500, time.Hour)
 		if n := r.states()[ledger.Rejected]; n < 3 || n > 80 { // the waits have a random part: some 20 to 45 are usual
 			t.Errorf("%d rejected in an hour, want 3 to 80", n)
 		}
@@ -106,8 +100,7 @@ func TestRegister_I24_RefusalInWords(t *testing.T) {
 		r := run(t, &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) {
 			return nil, &apicall.Error{Outcome: apicall.Refused, Code: "field-not-accepted", Text: "register: 400", Message: "amount: no number", Plain: &apicall.Plain{Says: "It does not take a field", Do: "Mend it"}}
 		}})
-		r.drop("V", 1)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 1, time.Hour)
 		for _, e := range r.entries() {
 			kit.Want(t, "the cause", e.Cause, ledger.Cause{Code: "field-not-accepted", Text: "NOT ARCHIVED. It does not take a field. Mend it, then move this whole folder back.\nIn its own words: amount: no number\nFor IT: register: 400"})
 		}
@@ -127,8 +120,7 @@ func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
 			return nil, nil
 		}}
 		r := run(t, s)
-		r.drop("V", 300)
-		r.pass(time.Minute)
+		r.dropAndPass("V", 300, time.Minute)
 		closed.Store(true)
 		before, _ := s.counts()
 		r.dropNamed("V", "late", 100)
@@ -239,8 +231,7 @@ func TestAsk_I23_ManyUnknownNumbers(t *testing.T) {
 					s.list = func() error { return fault(apicall.NotProcessed, "http-403") }
 				}
 				r := run(t, s)
-				r.drop("V", 50)
-				r.pass(15 * time.Minute)
+				r.dropAndPass("V", 50, 15*time.Minute)
 				kit.Want(t, "states", r.states(), states{ledger.Archived: 42, ledger.Uploaded: 8})
 				kit.Want(t, "paused targets", r.paused(), nil)
 				r.pass(26 * time.Hour)
@@ -268,8 +259,7 @@ func TestAsk_I24_NobodyIsBlamedForAPathThatIsWrong(t *testing.T) {
 					return nil
 				}
 				r := run(t, &service{status: func(archive.RemoteID) error { return answer() }, list: answer})
-				r.drop("V", documents)
-				r.pass(30 * time.Hour)
+				r.dropAndPass("V", documents, 30*time.Hour)
 				kit.Want(t, "states", r.states(), states{ledger.Uploaded: documents})
 				kit.Want(t, "paused targets", r.paused(), []string{"status of vault V"})
 				broken.Store(false)
@@ -331,8 +321,7 @@ func TestRegister_I9_LeftOutOfTheAnswer(t *testing.T) {
 		route.Client = s
 		r.cfg.Routes[ledger.Vault] = route
 		r.start()
-		r.drop("V", 1)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 1, time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Archived: 1})
 		e := r.entries()[0]
 		kit.Want(t, "POSTs", e.Posts, 3)

@@ -30,10 +30,8 @@ func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
 				return nil
 			}
 			r := run(t, s, "AWAY", "B")
-			r.drop("AWAY", 100)
-			r.pass(10 * time.Minute)
-			r.drop("B", 100)
-			r.pass(10 * time.Minute)
+			r.dropAndPass("AWAY", 100, 10*time.Minute)
+			r.dropAndPass("B", 100, 10*time.Minute)
 			kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 100})
 			kit.Want(t, "paused targets", r.paused(), []string{"store of vault AWAY"})
 		})
@@ -52,10 +50,8 @@ func TestStore_I23_ABucketThatHangsHoldsUpNoOther(t *testing.T) {
 			return nil
 		}
 		r := run(t, s, "HANGS", "B")
-		r.drop("HANGS", 50)
-		r.pass(2 * time.Minute)
-		r.drop("B", 50)
-		r.pass(5 * time.Minute)
+		r.dropAndPass("HANGS", 50, 2*time.Minute)
+		r.dropAndPass("B", 50, 5*time.Minute)
 		kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 50})
 	})
 }
@@ -68,10 +64,8 @@ func TestPlace_I23_ADeadShareHoldsUpNoOther(t *testing.T) {
 		defer close(dead)
 		r.folders("DEAD").dead = dead
 		r.start()
-		r.drop("DEAD", 30)
-		r.pass(30 * time.Minute)
-		r.drop("B", 30)
-		r.pass(30 * time.Minute)
+		r.dropAndPass("DEAD", 30, 30*time.Minute)
+		r.dropAndPass("B", 30, 30*time.Minute)
 		kit.Want(t, "folders of the other drop", r.sourcesOf("B"), sources{ledger.Kept: 30})
 	})
 }
@@ -119,12 +113,10 @@ func TestQueues_I23_PausedOnesAreNotScanned(t *testing.T) {
 		looks := &counting{Index: r.cfg.Index, seen: map[string]int{}}
 		r.cfg.Index = looks
 		r.start()
-		r.drop("AWAY", 300)
-		r.pass(10 * time.Minute)
+		r.dropAndPass("AWAY", 300, 10*time.Minute)
 		kit.Want(t, "states of the paused vault", r.statesOf("AWAY"), states{ledger.Packaged: 300})
 		looks.reset()
-		r.drop("B", 50)
-		r.pass(time.Hour)
+		r.dropAndPass("B", 50, time.Hour)
 		kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 50})
 		kit.Want(t, "entries read of the paused vault", looks.seen["register vault AWAY"], 0)
 	})
@@ -138,8 +130,7 @@ func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
 		r := build(t, s)
 		r.cfg.IsHeld = safe.Load
 		r.start()
-		r.drop("V", 10)
-		r.pass(10 * time.Minute)
+		r.dropAndPass("V", 10, 10*time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 10})
 		safe.Store(true)
 		r.pass(2 * time.Minute)
@@ -199,8 +190,7 @@ func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
 			return fault(apicall.OutcomeUnknown, "timeout")
 		}
 		r := run(t, s)
-		r.drop("V", 1)
-		r.pass(30 * time.Second)
+		r.dropAndPass("V", 1, 30*time.Second)
 		kit.Want(t, "uploads under way", len(begun), 1)
 		s.suspend(20 * time.Minute)
 		r.pass(2 * time.Second)
@@ -221,8 +211,7 @@ func TestUpload_I6_SuspendVoidsATicketThatWasNotUsed(t *testing.T) {
 		var once sync.Once
 		r.folders("V").finds = func() { once.Do(func() { s.suspend(5 * time.Second) }) }
 		r.start()
-		r.drop("V", 1)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 1, time.Hour)
 		_, granted := s.counts()
 		kit.Want(t, "registrations", granted, 2)
 		kit.Want(t, "tickets used", slices.Collect(maps.Keys(s.uploaded)), []archive.RemoteID{"bum-2"})
@@ -257,8 +246,7 @@ func TestDispose_I3_DisposalLimit(t *testing.T) {
 				return nil
 			}
 			r.start()
-			r.drop("V", 30)
-			r.pass(10 * 24 * time.Hour)
+			r.dropAndPass("V", 30, 10*24*time.Hour)
 			kit.Want(t, "folders before they are due", r.sourcesOf("V"), sources{ledger.Kept: 30})
 			kit.Want(t, "disposals that the limit was asked for", asked, nil)
 			r.stop()
@@ -294,8 +282,7 @@ func TestDispose_I3_PostponedUseUpTheLeave(t *testing.T) {
 		var asked []int
 		r.cfg.DisposalLimit = func(_ string, due int) error { asked = append(asked, due); return nil }
 		r.start()
-		r.drop("V", 30)
-		r.pass(10 * 24 * time.Hour)
+		r.dropAndPass("V", 30, 10*24*time.Hour)
 		r.stop()
 		d.Grace = 60 * 24 * time.Hour
 		r.start()

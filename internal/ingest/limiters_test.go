@@ -81,8 +81,7 @@ func TestStore_I24_Only503Rests(t *testing.T) {
 			calls++
 			return &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "http-503", Text: "503", Status: 503}
 		}})
-		r.drop("V", 200)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 200, time.Hour)
 		kit.Want(t, "paused targets", r.paused(), []string{"store of vault V"})
 		if calls > 200 { // those in doubt are sent again until their window ends
 			t.Errorf("%d calls in an hour to a store that takes nothing, want at most 200", calls)
@@ -211,10 +210,8 @@ func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
 			return nil
 		}
 		r.start()
-		r.drop("FULL", 3000)
-		r.pass(time.Minute)
-		r.drop("B", 300)
-		r.pass(5 * time.Minute)
+		r.dropAndPass("FULL", 3000, time.Minute)
+		r.dropAndPass("B", 300, 5*time.Minute)
 		kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 300})
 		kit.Want(t, "states of the full vault", r.statesOf("FULL"), states{ledger.Discovered: 3000})
 	})
@@ -229,8 +226,7 @@ func TestSeal_I23_ABacklogDelaysNoOther(t *testing.T) {
 			r.folders(drop).takes = time.Second
 		}
 		r.start()
-		r.drop("BIG", 3000)
-		r.pass(time.Minute)
+		r.dropAndPass("BIG", 3000, time.Minute)
 		r.drop("B", 1)
 		r.pass(6 * time.Minute) // behind the entries of one search alone
 		kit.Want(t, "folders of the other drop that wait", r.statesOf("B")[ledger.Discovered], 0)
@@ -249,8 +245,7 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 		for _, begun := range []bool{false, true} {
 			kit.Bubble(t, fmt.Sprintf("%s/begun=%v", what, begun), func(t *testing.T) {
 				r, h := buildHanging(t)
-				r.drop("V", 12)
-				r.pass(30 * time.Second)
+				r.dropAndPass("V", 12, 30*time.Second)
 				first := archive.RemoteID("")
 				for n := 21; n <= 32; n++ {
 					if id := numbered(n); (h.sent[id] > 0) == begun && r.byNumber(id).State == ledger.Sending {

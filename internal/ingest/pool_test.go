@@ -61,8 +61,7 @@ func TestPool_WidthHoldsForAllQueuesTogether(t *testing.T) {
 		hold.Store(true)
 		want := map[archive.VaultID]int{}
 		for i, v := range vaults {
-			r.drop(v, 10)
-			r.pass(10 * time.Second)
+			r.dropAndPass(v, 10, 10*time.Second)
 			want[v] = map[bool]int{true: 4, false: 1}[i == 0]
 			kit.Want(t, "uploads at once", u.counts(), want)
 		}
@@ -96,8 +95,7 @@ func TestPool_I21_QueueKeepsNoTaskThatBegan(t *testing.T) {
 		l := &remembering{Ledger: r.cfg.Ledger}
 		r.cfg.Ledger = l
 		r.start()
-		r.drop("V", 100)
-		r.pass(time.Hour)
+		r.dropAndPass("V", 100, time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Archived: 100})
 		runtime.GC()
 		l.mu.Lock()
@@ -127,11 +125,9 @@ func TestSeal_I25_SpaceThatIsGivenBackIsUsed(t *testing.T) {
 		}
 		r.configured("A").Packer = &changing{folders: r.folders("A"), full: &full}
 		r.start()
-		r.drop("A", 1)
-		r.pass(2 * time.Second)
+		r.dropAndPass("A", 1, 2*time.Second)
 		kit.Want(t, "the spool is full", full.Load(), true)
-		r.drop("B", 1)
-		r.pass(20 * time.Second)
+		r.dropAndPass("B", 1, 20*time.Second)
 		kit.Want(t, "folders of the other drop that wait", r.statesOf("B")[ledger.Discovered], 0)
 	})
 }
@@ -240,8 +236,7 @@ func (r *running) commitPackaged(v archive.VaultID, more ...ledger.Event) {
 func TestRegister_I25_ClockSetBackWhileABatchFills(t *testing.T) {
 	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{slow: true})
-		r.drop("V", 1)
-		r.pass(2 * time.Second)
+		r.dropAndPass("V", 1, 2*time.Second)
 		kit.Want(t, "states while the batch fills", r.states(), states{ledger.Packaged: 1})
 		r.s.setWall(-time.Hour)
 		r.pass(2 * time.Second)

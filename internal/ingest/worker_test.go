@@ -125,8 +125,7 @@ func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
 		found := &forgetful{Index: r.cfg.Index}
 		r.cfg.Index = found
 		r.start()
-		r.drop("V", 20)
-		r.pass(10 * time.Minute)
+		r.dropAndPass("V", 20, 10*time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 20})
 		for id, n := range uploads {
 			kit.Want(t, "uploads of "+string(id), n, 1)
@@ -165,10 +164,8 @@ func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
 		r.cfg.Routes[ledger.Vault] = row
 		r.cfg.Planner.Workers = 8
 		r.start()
-		r.drop("QUICK", 1800)
-		r.pass(3 * time.Second)
-		r.drop("B", 20)
-		r.pass(7 * time.Second)
+		r.dropAndPass("QUICK", 1800, 3*time.Second)
+		r.dropAndPass("B", 20, 7*time.Second)
 		n := r.statesOf("QUICK")
 		kit.Check(t, n[ledger.Uploaded] != 1800, "states of the quick vault = %v, want some to wait: the test shows nothing", n)
 		mu.Lock()
@@ -302,8 +299,7 @@ func TestWorker_I11_ALookThatIsOld(t *testing.T) {
 		f := r.folders("V")
 		f.takes = time.Second
 		r.start()
-		r.drop("V", 1)
-		r.pass(5 * time.Minute)
+		r.dropAndPass("V", 1, 5*time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 1})
 		kit.Check(t, old.times >= 1, "no search was late, want one: the test shows nothing")
 		f.mu.Lock()
@@ -325,8 +321,7 @@ func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
 		const held = 2010 // 2000 may wait
 		r.dropNamed("V", "first", 1)
 		r.pass(time.Minute)
-		r.drop("V", held)
-		r.pass(10 * time.Minute)
+		r.dropAndPass("V", held, 10*time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 1, ledger.Packaged: held})
 		f.mu.Lock()
 		f.same = false

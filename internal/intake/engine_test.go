@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,7 +22,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
-	"vaultd/internal/proof"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -252,22 +251,8 @@ func (h *house) live(d time.Duration) (err error) {
 // look calls fn with the ledger between two lives, after everything was checked: records, chain, history, custody.
 func (h *house) look(fn func(l *boltledger.Ledger)) {
 	h.t.Helper()
-	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(h.t)
+	l, all := fill.Checked(h.t, h.state)
 	defer l.Close()
-	problems, err := l.Verify(h.t.Context())
-	kit.Check(h.t, err == nil && len(problems) <= 0, "problems of the ledger = %v (error %v), want none", problems, err)
-	var all []arrival.Arrival
-	kit.Must(h.t, l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...))
-	balance := l.ArrivalBalance()
-	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), ArrivalBalance: &balance, Lines: func(yield func(uint64, []byte) bool) {
-		_ = l.Lines(1, func(n uint64, line []byte) error {
-			if !yield(n, line) {
-				return errors.New("enough")
-			}
-			return nil
-		})
-	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
-	kit.Check(h.t, report.OK(), "findings = %v, want none", report.Findings)
 	h.holdAgainst(all)
 	if fn != nil {
 		fn(l)

@@ -29,8 +29,8 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/networkapi"
 	"vaultd/internal/notices"
-	"vaultd/internal/proof"
 	"vaultd/internal/test/faults"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -135,22 +135,8 @@ func (h *house) live(d time.Duration) error {
 // look calls fn with the ledger between two lives, after everything was checked: records, chain, history, and what the network saw.
 func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 	h.t.Helper()
-	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(h.t)
+	l, all := fill.Checked(h.t, h.state)
 	defer l.Close()
-	problems, err := l.Verify(h.t.Context())
-	kit.Check(h.t, err == nil && len(problems) <= 0, "problems of the ledger = %v (error %v), want none", problems, err)
-	var all []arrival.Arrival
-	kit.Must(h.t, l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...))
-	balance := l.ArrivalBalance()
-	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), ArrivalBalance: &balance, Lines: func(yield func(uint64, []byte) bool) {
-		_ = l.Lines(1, func(n uint64, line []byte) error {
-			if !yield(n, line) {
-				return errors.New("enough")
-			}
-			return nil
-		})
-	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
-	kit.Check(h.t, report.OK(), "findings = %v, want none", report.Findings)
 	kit.Len(h.t, "violations that the network saw", h.net.Violations(), 0)
 	h.nothingIsLost()
 	if fn != nil {

@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -159,30 +160,6 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 	kit.Want(t, "bytes booked", s.Used(), 0)
 }
 
-// replaced puts a folder into the place of the spool in which a file of each name lies with that content, and returns a check that they all stay as
-// they are. The spool itself is at away then; an empty away says that it is gone.
-func replaced(t *testing.T, dir, away, content string, names ...string) (stays func()) {
-	t.Helper()
-	gone := os.RemoveAll
-	if away != "" {
-		gone = func(dir string) error { return os.Rename(dir, away) }
-	}
-	kit.Must(t, errors.Join(gone(dir), os.Mkdir(dir, 0o700)))
-	for _, name := range names {
-		kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
-	}
-	return func() {
-		t.Helper()
-		left, err := os.ReadDir(dir)
-		kit.Check(t, err == nil && len(left) == len(names),
-			"left in the other folder: %v %v, want %q", left, err, names)
-		for _, name := range names {
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			kit.Check(t, err == nil && string(text) == content, "%s in the other folder: %q, %v", name, text, err)
-		}
-	}
-}
-
 // Where another folder lies in the place of the spool, none of its files is taken for a package, and none is removed. What is missing
 // there is not made again.
 func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
@@ -202,7 +179,7 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 	}
 	sweep(archive.Key{})
 	recorded := archive.Package{Size: int64(len(theirs))}
-	stays := replaced(t, dir, away, theirs, PackageName(ledger.Vault, keys[0]), PackageName(ledger.Vault, keys[1]), PackageName(ledger.Vault, keys[2]), PackageName(ledger.Vault, keys[3]), "."+PackageName(ledger.Vault, keys[1])+".tmp", downloadName(7))
+	stays := fill.Replaced(t, dir, away, theirs, PackageName(ledger.Vault, keys[0]), PackageName(ledger.Vault, keys[1]), PackageName(ledger.Vault, keys[2]), PackageName(ledger.Vault, keys[3]), "."+PackageName(ledger.Vault, keys[1])+".tmp", downloadName(7))
 	for _, k := range keys {
 		if p, err := s.FindPackage(ledger.Vault, k, recorded); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "restart vaultd") {
 			t.Errorf(`%s: %+v, %v, want an error, not errors.Is(err, fs.ErrNotExist), err with "restart vaultd"`, k, p, err)

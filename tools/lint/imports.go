@@ -47,7 +47,7 @@ var mayImport = map[string]string{
 	"statedir":          "durable ledger ledger/boltledger",
 	"statusfile":        "archive drop dropwork ingest ledger ledger/boltledger packager present sanitize spool watch",
 	"test/calls":        "apicall test/kit",
-	"test/fill":         "archive ledger ledger/boltledger test/kit",
+	"test/fill":         "archive ledger ledger/arrival ledger/boltledger proof test/kit",
 	"test/simulation":   "...",
 	"vaultapi":          "apicall archive sanitize",
 	"watch":             "archive durable",
