@@ -102,8 +102,7 @@ func TestRunOnce_Receives(t *testing.T) {
 	broken.Store(true)
 	var ids []string
 	for _, number := range []string{"R-1", "R-2"} {
-		id, err := emu.PublishReceived(receivedInvoice(number))
-		kit.Must(t, err)
+		id := kit.Value(emu.PublishReceived(receivedInvoice(number)))(t)
 		ids = append(ids, id)
 	}
 	if out := s.must(0, "run", "--once"); !strings.Contains(out, "seen 0 new") || !strings.Contains(out, "2 documents of the business network are not received yet") {
@@ -185,10 +184,8 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
-	id, err := emu.PublishReceived(receivedInvoice("R-1"))
-	kit.Must(t, err)
-	lost, err := emu.PublishReceived(receivedInvoice("R-2"))
-	kit.Must(t, err)
+	id := kit.Value(emu.PublishReceived(receivedInvoice("R-1")))(t)
+	lost := kit.Value(emu.PublishReceived(receivedInvoice("R-2")))(t)
 	now := time.Now()
 	postponed := arrival.Postponed{Until: now.Add(24 * time.Hour), Cause: ledger.Cause{Code: "http-500", Text: "fetch: a fault"}}
 	s.addReceived(now.Add(-time.Hour), archive.RemoteID(id), postponed)

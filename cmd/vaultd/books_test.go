@@ -203,8 +203,7 @@ func TestFetch_I4_RealInvoicesByteForByte(t *testing.T) {
 		z := kit.Value(zip.OpenReader(got))(t)
 		kit.Want(t, inv.folder, len(z.File), 1)
 		for _, f := range z.File {
-			r, err := f.Open()
-			kit.Must(t, err)
+			r := kit.Value(f.Open())(t)
 			back, err := io.ReadAll(r)
 			kit.Check(t, err == nil && bytes.Equal(back, inv.content),
 				"%s: %s differs: %d bytes of %d, %v", inv.folder, f.Name, len(back), len(inv.content), err)

@@ -303,8 +303,7 @@ func (s *site) canaryDaemon(t *testing.T) *process {
 
 // asks gets a page; 0 while nobody answers.
 func (s *site) asks(address, password string) (code int) {
-	r, err := http.NewRequest(http.MethodGet, "http://"+address+"/metrics", nil)
-	kit.Must(s.t, err)
+	r := kit.Value(http.NewRequest(http.MethodGet, "http://"+address+"/metrics", nil))(s.t)
 	if password != "" {
 		r.SetBasicAuth("prometheus", password)
 	}
@@ -345,8 +344,7 @@ func (s *site) signsIn(c *canaryCheck, address string) (session *http.Cookie) {
 	s.t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for _, password := range []string{canaryPort + "-wrong", canaryPort} {
-		res, err := client.PostForm("http://"+address+"/login", url.Values{"name": {"reader"}, "password": {password}})
-		kit.Must(s.t, err)
+		res := kit.Value(client.PostForm("http://"+address+"/login", url.Values{"name": {"reader"}, "password": {password}}))(s.t)
 		res.Body.Close()
 		for _, session = range res.Cookies() {
 			c.cage.put(aPortPassword, session.Value)

@@ -94,8 +94,7 @@ func TestExit_I28_AFormThatIsNotKnown(t *testing.T) {
 // many rows, and what was written.
 func terminal(t *testing.T, rows uint16) (tty *os.File, shown func() string) {
 	t.Helper()
-	other, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	kit.Must(t, err)
+	other := kit.Value(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	n, err := unix.IoctlGetInt(int(other.Fd()), unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(other.Fd()), unix.TIOCSPTLCK, 0)

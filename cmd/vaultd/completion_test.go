@@ -216,8 +216,7 @@ type shell struct {
 
 func startShell(t *testing.T, s *site) *shell {
 	t.Helper()
-	term, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	kit.Must(t, err)
+	term := kit.Value(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	n, err := unix.IoctlGetInt(int(term.Fd()), unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(term.Fd()), unix.TIOCSPTLCK, 0)

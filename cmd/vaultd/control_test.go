@@ -161,14 +161,11 @@ func TestControl_I27_BackupAndReloadAreForOwners(t *testing.T) {
 }
 
 func TestControl_PeerAsTheKernelKnowsHim(t *testing.T) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(shortDir(t), "vaultd.sock"), Net: "unix"})
-	kit.Must(t, err)
+	l := kit.Value(net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(shortDir(t), "vaultd.sock"), Net: "unix"}))(t)
 	defer l.Close()
-	client, err := net.Dial("unix", l.Addr().String())
-	kit.Must(t, err)
+	client := kit.Value(net.Dial("unix", l.Addr().String()))(t)
 	defer client.Close()
-	conn, err := l.AcceptUnix()
-	kit.Must(t, err)
+	conn := kit.Value(l.AcceptUnix())(t)
 	defer conn.Close()
 	p, err := peerOf(conn)
 	if err != nil || p.uid != uint32(os.Getuid()) || !slices.Contains(p.groups, uint32(os.Getegid())) {

@@ -162,8 +162,7 @@ func TestEmulate_PDFUpload(t *testing.T) {
 		"--pdf-path", "/v2/smartpdf/invoiceUpload", "--pdf-user", "clerk", "--pdf-receiving", "ap@in.example", "--pdf-window", "10m",
 		"--pdf-url-form", "url", "--pdf-bumid", "none", "--pdf-error-body", "error", "--fault", "pdf-upload:503:1")
 	post := func(user, body string) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v2/smartpdf/invoiceUpload", strings.NewReader(body))
-		kit.Must(t, err)
+		req := kit.Value(http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v2/smartpdf/invoiceUpload", strings.NewReader(body)))(t)
 		req.SetBasicAuth(user, "demo")
 		req.Header.Set("Content-Type", "application/json")
 		return sendForText(t, req)

@@ -88,8 +88,7 @@ func (s *site) asksAboutExtracts(custody string) {
 		}
 	}
 	path := filepath.Join(custody, "extracts", "4711", "files", "0001-one.zip")
-	b, err := os.ReadFile(path)
-	kit.Must(s.t, err)
+	b := kit.Value(os.ReadFile(path))(s.t)
 	b[40] ^= 1
 	kit.Must(s.t, os.WriteFile(path, b, 0o600))
 	if out := s.must(exitDifferences, "extracts", "verify"); !strings.Contains(out, "extract 4711 DIFFERS") || !strings.Contains(out, "1 differs") {
@@ -340,8 +339,7 @@ func TestReconcile_I32_SixteenYearsOn(t *testing.T) {
 	t.Parallel()
 	_, url := serveEmulator(t, emulator.Config{}) // its archive is empty: all has left it
 	s := newSite(t, url, fast)
-	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state")})
-	kit.Must(t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state")}))(t)
 	then := time.Now().AddDate(-16, 0, 0)
 	seal, doc := sealed("Otto 19", 1000)
 	rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(then), At: archive.Instant{Wall: then}, Document: doc, Events: []ledger.Event{

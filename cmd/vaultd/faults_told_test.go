@@ -166,8 +166,7 @@ func (p *plantedSite) secured(trusted bool, change func(*x509.Certificate)) {
 // selfMade makes a certificate that signs itself, and the file with it.
 func selfMade(t *testing.T, change func(*x509.Certificate)) (*tls.Config, string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	kit.Must(t, err)
+	key := kit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Acme Proxy CA"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	change(c)

@@ -499,10 +499,8 @@ func BenchmarkHistory(b *testing.B) {
 	}
 	dir, now := b.TempDir(), historyNoon
 	kit.Must(b, boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: historyNoon}))
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	kit.Must(b, err)
-	l, err := boltledger.Open(boltledger.Config{Dir: dir, Location: berlin})
-	kit.Must(b, err)
+	berlin := kit.Value(time.LoadLocation("Europe/Berlin"))(b)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: dir, Location: berlin}))(b)
 	defer l.Close()
 	fillYears(b, l, docs, now)
 	v := view{Clock: present.Clock{Now: now, Location: berlin}, cfg: config.Config{StateDir: dir, Location: berlin}, ledger: l}

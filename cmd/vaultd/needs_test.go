@@ -320,8 +320,7 @@ func TestNeeds_I26_EveryRowOnEverySurface(t *testing.T) {
 		kit.Want(t, k.What+" says when and whose turn it is", k.When != "" && k.Turn != "" && k.On != 0, true)
 		kit.Want(t, k.What+" has a title on the page", k.Title != "", k.IsOn(present.OnStatus))
 	}
-	reference, err := os.ReadFile("../../docs/reference.md")
-	kit.Must(t, err)
+	reference := kit.Value(os.ReadFile("../../docs/reference.md"))(t)
 	kit.Holds(t, "docs/reference.md", string(reference), "| `needs[].what` | a stable word: "+strings.Join(words, ", ")+" |")
 }
 
@@ -329,8 +328,7 @@ func TestNeeds_I26_EveryRowOnEverySurface(t *testing.T) {
 func (w *needWorld) look() map[string][]string {
 	w.t.Helper()
 	seen := map[string][]string{}
-	whole, err := w.v.collectStatus()
-	kit.Must(w.t, err)
+	whole := kit.Value(w.v.collectStatus())(w.t)
 	if w.spoil != nil {
 		w.spoil(&whole)
 		whole.Needs = nil
@@ -339,8 +337,7 @@ func (w *needWorld) look() map[string][]string {
 	for _, n := range whole.Needs {
 		seen["status"] = append(seen["status"], n.What)
 	}
-	facts, err := w.v.collectFacts(newEntryCounts(w.v))
-	kit.Must(w.t, err)
+	facts := kit.Value(w.v.collectFacts(newEntryCounts(w.v)))(w.t)
 	if w.spoil != nil {
 		w.spoil(&facts)
 	}

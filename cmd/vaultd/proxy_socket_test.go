@@ -38,8 +38,7 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pages.sock")
 	quiet := slog.New(slog.DiscardHandler)
-	first, err := listenProxy(proxyAt(t, path), quiet)
-	kit.Must(t, err)
+	first := kit.Value(listenProxy(proxyAt(t, path), quiet))(t)
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
 		t.Errorf("info.Mode() = %v, err = %v, want no error, info.Mode().Perm() = 0o660, info.Mode().Type() = os.ModeSocket", info.Mode(), err)

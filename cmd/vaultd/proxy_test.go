@@ -35,8 +35,7 @@ func TestProxySocket_I7_OverTheRealProgram(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
 	ask := func(c *http.Client, host, page, user string) (int, string) {
-		r, err := http.NewRequest(http.MethodGet, "http://"+host+page, nil)
-		kit.Must(t, err)
+		r := kit.Value(http.NewRequest(http.MethodGet, "http://"+host+page, nil))(t)
 		r.Header.Set("Remote-User", user)
 		res, err := c.Do(r)
 		if err != nil {

@@ -224,8 +224,7 @@ func month(t *testing.T, s *site, drop string) string {
 func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	t.Parallel()
 	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
-	text, err := os.ReadFile(s.config)
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(s.config))(t)
 	const port = "127.0.0.1:18973"
 	changed := strings.NewReplacer(`listen: ""`, "listen: "+port, "rescan: 1s}", "rescan: 1s, after_archive: {action: delete, grace: 2s}}").Replace(string(text))
 	kit.Must(t, os.WriteFile(s.config, []byte(changed), 0o640))
@@ -240,8 +239,7 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	calls := emu.CountCalls("register")
 	s.start("run")
 	s.listens()
-	resp, err := http.Get("http://" + port + "/readyz")
-	kit.Must(t, err)
+	resp := kit.Value(http.Get("http://" + port + "/readyz"))(t)
 	body, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "safe mode") {

@@ -63,8 +63,7 @@ func TestRequests_I12_OfWhatIsArchived(t *testing.T) {
 	if err != nil || len(written) != 1 {
 		t.Fatalf("receipts: %q, %v", written, err)
 	}
-	text, err := os.ReadFile(written[0])
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(written[0]))(t)
 	kit.Holds(t, "_RECEIPT.json", string(text), seen["registration"], seen["upload"], seen["status"])
 }
 

@@ -170,8 +170,7 @@ func (h *share) nothingToDelete(s *site) {
 		"_rejected": os.ModeDir | os.ModeSetgid | 0o770, "_archived": os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o770,
 		"_STATUS.txt": 0o640, "_duplicates/Müller 4711/_REASON.txt": 0o640,
 	} {
-		info, err := os.Lstat(filepath.Join(s.dir, "acme", name))
-		h.must(err)
+		info := kit.Value(os.Lstat(filepath.Join(s.dir, "acme", name)))(h.t)
 		if st := info.Sys().(*syscall.Stat_t); info.Mode() != want || int(st.Gid) != h.id(h.clerk.Gid) || int(st.Uid) != h.id(h.vaultd.Uid) {
 			h.t.Errorf("%s: %v, user %d, group %d", name, info.Mode(), st.Uid, st.Gid)
 		}
@@ -195,8 +194,7 @@ func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 		return nil
 	}))
 	for drop, want := range map[string]string{"acme": ".vaultd _STATUS.txt _archived _duplicates _rejected _template", "beta": ".vaultd _STATUS.txt _archived _template"} {
-		entries, err := os.ReadDir(filepath.Join(s.dir, drop))
-		h.must(err)
+		entries := kit.Value(os.ReadDir(filepath.Join(s.dir, drop)))(h.t)
 		var names []string
 		for _, e := range entries {
 			names = append(names, e.Name())
@@ -262,8 +260,7 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	kit.Holds(t, "not the whole slow PDF was delivered",
 		h.read("beta", `_delivered\`+filepath.Base(month)+`\slow.pdf\_DELIVERED.txt`), hex.EncodeToString(slow[:]))
 	for name, want := range map[string]os.FileMode{"_delivered": os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o770, "_rejected/cut.pdf": os.ModeDir | os.ModeSetgid | 0o770, "_rejected/cut.pdf/_REASON.txt": 0o640} {
-		info, err := os.Lstat(filepath.Join(s.dir, "beta", name))
-		h.must(err)
+		info := kit.Value(os.Lstat(filepath.Join(s.dir, "beta", name)))(h.t)
 		if st := info.Sys().(*syscall.Stat_t); info.Mode() != want || int(st.Gid) != h.id(h.clerk.Gid) {
 			t.Errorf("%s: %v, group %d", name, info.Mode(), st.Gid)
 		}

@@ -229,8 +229,7 @@ func TestRights_I16_I27_RootWorksAsTheOwner(t *testing.T) {
 	}
 	do(exitDone, "rebuild", "--reason", "a drill")
 	do(exitDone, "reconcile")
-	names, err := filepath.Glob(roots + "/*")
-	kit.Must(t, err)
+	names := kit.Value(filepath.Glob(roots + "/*"))(t)
 	for _, name := range names {
 		kit.Want(t, "owner of "+name, ownerOf(t, name), 0)
 	}

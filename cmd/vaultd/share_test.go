@@ -81,8 +81,7 @@ func newShare(t *testing.T, s *site) *share {
 		h.must(err)
 		return os.Chown(p, uid, h.id(h.vaultd.Gid))
 	}))
-	text, err := os.ReadFile(s.config)
-	h.must(err)
+	text := kit.Value(os.ReadFile(s.config))(h.t)
 	calmer := strings.Replace(string(text), "settle: 300ms", "settle: 800ms", 1) // the slow copy must not look finished
 	h.must(os.WriteFile(s.config, []byte(calmer), 0o640))
 	for _, file := range []string{"config.yaml", "secret"} {
@@ -99,20 +98,17 @@ func (h *share) must(err error) {
 }
 
 func (h *share) id(s string) int {
-	n, err := strconv.Atoi(s)
-	h.must(err)
+	n := kit.Value(strconv.Atoi(s))(h.t)
 	return n
 }
 
 // configure writes smb.conf from the page, and a share with Samba's own masks beside it.
 func (h *share) configure(s *site) {
 	h.t.Helper()
-	page, err := os.ReadFile("../../docs/samba.md")
-	h.must(err)
+	page := kit.Value(os.ReadFile("../../docs/samba.md"))(h.t)
 	block := regexp.MustCompile("(?s)```ini\n(.*?)```").FindSubmatch(page)
 	kit.Need(h.t, block != nil, "docs/samba.md has no smb.conf")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	h.must(err)
+	l := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(h.t)
 	h.port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	h.must(l.Close())
 	var b strings.Builder
@@ -196,8 +192,7 @@ func (h *share) read(name, path string) string {
 	h.t.Helper()
 	local := filepath.Join(h.local, "got.txt")
 	h.mustSMB(name, fmt.Sprintf(`get "%s" got.txt`, path))
-	data, err := os.ReadFile(local)
-	h.must(err)
+	data := kit.Value(os.ReadFile(local))(h.t)
 	text, marked := bytes.CutPrefix(data, []byte("\xef\xbb\xbf"))
 	kit.Check(h.t, marked && bytes.Count(text, []byte("\n")) == bytes.Count(text, []byte("\r\n")),
 		"%s is not as Notepad likes it: %q", path, data)
@@ -224,8 +219,7 @@ func (h *share) says(name, pattern string) string {
 }
 
 func (h *share) status() string {
-	data, err := os.ReadFile(filepath.Join(h.local, "status.txt"))
-	h.must(err)
+	data := kit.Value(os.ReadFile(filepath.Join(h.local, "status.txt")))(h.t)
 	return strings.TrimPrefix(string(data), "\ufeff")
 }
 
@@ -233,8 +227,7 @@ func (h *share) status() string {
 func (h *share) prepare(folder string, sidecar map[string]any, files map[string][]byte) {
 	h.t.Helper()
 	h.must(os.MkdirAll(filepath.Join(h.local, folder), 0o755))
-	meta, err := json.MarshalIndent(sidecar, "", "  ")
-	h.must(err)
+	meta := kit.Value(json.MarshalIndent(sidecar, "", "  "))(h.t)
 	h.must(os.WriteFile(filepath.Join(h.local, folder, "metadata.json"), meta, 0o644))
 	for name, content := range files {
 		path := filepath.Join(h.local, folder, name)

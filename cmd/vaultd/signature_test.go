@@ -25,8 +25,7 @@ func (s *site) forge(from, to string, texts ...string) {
 	s.t.Helper()
 	kit.Must(s.t, os.MkdirAll(filepath.Join(s.dir, to), 0o770))
 	for _, name := range []string{"scan.bin", "metadata.json", "_RECEIPT.json"} {
-		text, err := os.ReadFile(filepath.Join(s.dir, from, name))
-		kit.Must(s.t, err)
+		text := kit.Value(os.ReadFile(filepath.Join(s.dir, from, name)))(s.t)
 		if name == "_RECEIPT.json" {
 			text, _, _ = bytes.Cut(text, []byte(",\n  \"publicKey\""))
 			text = append(text, "\n}\n"...)
@@ -55,8 +54,7 @@ func TestRebuild_I12_AForgedReceiptCallsNothingArchived(t *testing.T) {
 	s.kept(2)
 	p.stop(t)
 	kept := "acme/_archived/" + month(t, s, "acme") + "/kept 00"
-	text, err := os.ReadFile(filepath.Join(s.dir, kept, "_RECEIPT.json"))
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(filepath.Join(s.dir, kept, "_RECEIPT.json")))(t)
 	var r struct{ Key, BumID, ClientUUID, DocumentID string }
 	kit.Must(t, json.Unmarshal(text, &r))
 	s.forge(kept, "acme/_archived/2014-03/forged", r.Key, "0c000000000000000000000000", r.BumID, "46aa4caf-0000-11ed-bbfc-cfd535abf178",

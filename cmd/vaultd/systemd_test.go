@@ -48,8 +48,7 @@ func TestUnit_I27_ExposureWithDropIns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			unit, dropIn := filepath.Join(dir, "vaultd.service"), filepath.Join(dir, "vaultd.service.d", "50-site.conf")
-			src, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service"))
-			kit.Must(t, err)
+			src := kit.Value(os.ReadFile(filepath.Join(unitDir, "vaultd.service")))(t)
 			text := regexp.MustCompile(`(?m)^#((?:`+row.lines+`)[A-Za-z]*=)`).ReplaceAll(site, []byte("$1"))
 			if changed := string(text) != string(site); changed != (name != "AsItIs") {
 				t.Fatal("no such lines in the drop-in:", row.lines)
@@ -66,15 +65,13 @@ func TestUnit_I27_ExposureWithDropIns(t *testing.T) {
 // systemd understands every line of the unit; the paths of programs and pages are put to what is here.
 func TestUnit_Verifies(t *testing.T) {
 	program := analyzer(t)
-	src, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service"))
-	kit.Must(t, err)
+	src := kit.Value(os.ReadFile(filepath.Join(unitDir, "vaultd.service")))(t)
 	kit.Want(t, "commands", strings.Count(string(src), "=/usr/bin/vaultd "), 2)
 	text := strings.ReplaceAll(string(src), "/usr/bin/vaultd ", "/bin/true ")
 	text = regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(text, "")
 	dir := t.TempDir()
 	unit := filepath.Join(dir, "vaultd.service")
-	site, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service.d", "50-site.conf.example"))
-	kit.Must(t, err)
+	site := kit.Value(os.ReadFile(filepath.Join(unitDir, "vaultd.service.d", "50-site.conf.example")))(t)
 	for path, content := range map[string]string{unit: text, filepath.Join(dir, "vaultd.service.d", "50-site.conf"): string(site)} {
 		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		kit.Must(t, os.WriteFile(path, []byte(content), 0o644))
@@ -87,8 +84,7 @@ func TestUnit_Verifies(t *testing.T) {
 // systemd understands the example of a monthly report, which runs a command that exists and leaves the program as little.
 func TestUnit_ReportTimer(t *testing.T) {
 	program := analyzer(t)
-	src, err := os.ReadFile(filepath.Join(unitDir, "vaultd-report.service"))
-	kit.Must(t, err)
+	src := kit.Value(os.ReadFile(filepath.Join(unitDir, "vaultd-report.service")))(t)
 	timer, err := os.ReadFile(filepath.Join(unitDir, "vaultd-report.timer"))
 	kit.Must(t, err)
 	m := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/vaultd (audit --since-last -o /var/lib/vaultd-reports/)$`).FindSubmatch(src)
@@ -141,8 +137,7 @@ func TestUnit_FitsTheProgram(t *testing.T) {
 			t.Errorf("%s=%s does not fit: owners are recorded, the boot's name is read, secrets are files, and no file server ends in place of vaultd", missing, v)
 		}
 	}
-	page, err := os.ReadFile("../../docs/security.md")
-	kit.Must(t, err)
+	page := kit.Value(os.ReadFile("../../docs/security.md"))(t)
 	for _, name := range []string{"MemoryMax", "TasksMax"} {
 		kit.Holds(t, "docs/security.md", string(page), "`"+name+"="+strings.Join(unit[name], " ")+"`")
 	}

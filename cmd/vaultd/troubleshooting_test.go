@@ -21,8 +21,7 @@ const troubleshootingPage = "../../docs/troubleshooting.md"
 // The messages that the page names are those that the program prints: each of their words stands in one of its texts, in that
 // order, but for examples of names, numbers and paths. A message that was put into other words must be changed in the page too.
 func TestTroubleshooting_NamesTheProgramsMessages(t *testing.T) {
-	page, err := os.ReadFile(troubleshootingPage)
-	kit.Must(t, err)
+	page := kit.Value(os.ReadFile(troubleshootingPage))(t)
 	said := programTexts(t)
 	named := namedMessages(string(page))
 	if len(named) < 100 {

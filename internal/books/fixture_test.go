@@ -118,11 +118,9 @@ type file struct {
 // holdFiles puts an extract into custody.
 func (w *world) holdFiles(e archive.Extract, definition []byte, files ...file) {
 	w.t.Helper()
-	h, err := w.custody.Begin(e)
-	kit.Must(w.t, err)
+	h := kit.Value(w.custody.Begin(e))(w.t)
 	defer h.Close()
-	def, err := h.Definition(definition)
-	kit.Must(w.t, err)
+	def := kit.Value(h.Definition(definition))(w.t)
 	var held []custody.HeldFile
 	for i, f := range files {
 		p := kit.Value(h.Begin(i+1, archive.ExtractFile{Extract: e.ID, Name: f.name, Table: f.table}))(w.t)

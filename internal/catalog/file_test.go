@@ -193,8 +193,7 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 		c := New(w.config())
 		stop := runUntilMade(c)
 		defer stop()
-		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
-		kit.Must(t, err)
+		f := kit.Value(os.OpenFile(c.path(), os.O_RDWR, 0))(t)
 		info, err := f.Stat()
 		if err == nil {
 			_, err = f.WriteAt(bytes.Repeat([]byte{0xee}, int(info.Size())-8192), 8192)
@@ -250,8 +249,7 @@ func TestOpenStopped_I27_CreatesNoFile(t *testing.T) {
 	})
 	w.goOn(30)
 	path := filepath.Join(w.dir, FileName)
-	before, err := os.ReadFile(path)
-	kit.Must(t, err)
+	before := kit.Value(os.ReadFile(path))(t)
 	c := OpenStopped(t.Context(), w.config())
 	for _, word := range []string{"4711", "0500", "muel", "acme"} {
 		if !w.mustFind(c, word) {

@@ -185,8 +185,7 @@ func TestCommit_I30_Damaged(t *testing.T) {
 		"Nothing": nil, "Page": []byte("<html>sign in</html>"), "LongDirectory": long, "HalfAHead": []byte("PK"), "GzipAndMore": append(bytes.Clone(packed), "more"...),
 	}, func(t *testing.T, content []byte) {
 		dir := t.TempDir()
-		h, err := open(t, dir, nil).Begin(extract)
-		kit.Must(t, err)
+		h := kit.Value(open(t, dir, nil).Begin(extract))(t)
 		defer h.Close()
 		f, err := keep(h, 1, "a.zip", content)
 		_, is := errors.AsType[*DamagedError](err)
@@ -200,8 +199,7 @@ func TestCommit_I30_Damaged(t *testing.T) {
 func TestCustody_I19_NamesAndLinks(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	c := open(t, dir, nil)
-	h, err := c.Begin(archive.Extract{ID: "..x", Files: 1})
-	kit.Must(t, err)
+	h := kit.Value(c.Begin(archive.Extract{ID: "..x", Files: 1}))(t)
 	defer h.Close()
 	f, err := keep(h, 1, "../../../etc/passwd\x00\nä", zipOf(t, "../../evil", "x", "/abs", "y"))
 	kit.Check(t, err == nil && f.Stored == "0001-.._.._.._etc_passwd___",
@@ -249,11 +247,9 @@ func TestCommit_I30_OtherBytesLieBeside(t *testing.T) {
 func TestSeal_I30_IsWrittenOnce(t *testing.T) {
 	dir := t.TempDir()
 	first, second := zipOf(t, "a", "1"), zipOf(t, "a", "2")
-	m, err := hold(dir, first, second, nil)
-	kit.Must(t, err)
+	m := kit.Value(hold(dir, first, second, nil))(t)
 	c := open(t, dir, nil)
-	h, err := c.Begin(extract)
-	kit.Must(t, err)
+	h := kit.Value(c.Begin(extract))(t)
 	defer h.Close()
 	again, digest, err := h.Seal(m.Files, m.Definition, heldAt.Add(time.Hour))
 	content, readErr := os.ReadFile(filepath.Join(h.path, manifestFile))

@@ -71,8 +71,7 @@ func anonymousMemory(t *testing.T) int64 {
 // keepStream puts what write writes into custody, and says how long the commit took and how much memory there was at most.
 func keepStream(t *testing.T, c *Custody, write func(io.Writer) error) (f File, took time.Duration, memory int64, err error) {
 	t.Helper()
-	h, err := c.Begin(extract)
-	kit.Must(t, err)
+	h := kit.Value(c.Begin(extract))(t)
 	defer h.Close()
 	p, err := h.Begin(1, archive.ExtractFile{Extract: extract.ID, Name: "large", Table: "IA_INVOICE"})
 	kit.Must(t, err)

@@ -73,8 +73,7 @@ func (h *testDaemon) wantStates(words ...string) map[string]ledger.Entry {
 // claimedPDF is the path of the PDF in a claimed folder.
 func (h *testDaemon) claimedPDF(e ledger.Entry) string {
 	h.t.Helper()
-	found, err := filepath.Glob(filepath.Join(h.path, ".vaultd/claimed", e.Key.String(), e.Folder, "*.pdf"))
-	h.must(err)
+	found := kit.Value(filepath.Glob(filepath.Join(h.path, ".vaultd/claimed", e.Key.String(), e.Folder, "*.pdf")))(h.t)
 	kit.Need(h.t, len(found) == 1, "PDFs in the claim of %s = %v, want one", e.Folder, found)
 	return found[0]
 }
@@ -163,8 +162,7 @@ func TestStatusFile_SameNumberHeldAndGivenBack(t *testing.T) {
 		_, err := h.d.Actions().Act(t.Context(), h.byFolder()["Huber 89"], operator.Person{UID: 7, Reason: "the number is wrong"}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} })
 		h.must(err)
 		h.pass()
-		text, err := os.ReadFile(filepath.Join(h.path, "_rejected/Huber 89/_REASON.txt"))
-		h.must(err)
+		text := kit.Value(os.ReadFile(filepath.Join(h.path, "_rejected/Huber 89/_REASON.txt")))(h.t)
 		kit.Holds(t, "reason", string(text), `same invoice number, sender and date as "Huber 88", archived 1 Jan 2000`)
 		h.must(os.Rename(filepath.Join(h.path, "_rejected/Huber 89"), filepath.Join(h.path, "Huber 89")))
 		h.dropDated("Huber 89", "RE-89", "1999-10-31", "another")
@@ -182,8 +180,7 @@ func TestArchived_I3_OnlyTheServicesOwnSuccess(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
 		isArchived := func(id archive.ID) bool {
 			t.Helper()
-			is, err := h.d.isArchived(id)
-			h.must(err)
+			is := kit.Value(h.d.isArchived(id))(h.t)
 			return is
 		}
 		kit.Want(t, "a document that is not known counts as archived", isArchived(archive.ID{1}), false)

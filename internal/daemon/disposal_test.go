@@ -145,12 +145,9 @@ func TestLost_I15_I26_ReplacedWhileItRuns(t *testing.T) {
 // open file and no call.
 func (h *testDaemon) mapFile(path string) []byte {
 	h.t.Helper()
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	h.must(err)
-	info, err := file.Stat()
-	h.must(err)
-	pages, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	h.must(err)
+	file := kit.Value(os.OpenFile(path, os.O_RDWR, 0))(h.t)
+	info := kit.Value(file.Stat())(h.t)
+	pages := kit.Value(unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED))(h.t)
 	h.must(file.Close())
 	h.t.Cleanup(func() { _ = unix.Munmap(pages) })
 	return pages
@@ -170,11 +167,9 @@ func (h *testDaemon) byFolder() map[string]ledger.Entry {
 // receipts reads both receipts of a kept folder.
 func (h *testDaemon) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
 	h.t.Helper()
-	raw, err := os.ReadFile(filepath.Join(h.path, e.Dest, "_RECEIPT.json"))
-	h.must(err)
+	raw := kit.Value(os.ReadFile(filepath.Join(h.path, e.Dest, "_RECEIPT.json")))(h.t)
 	h.must(json.Unmarshal(raw, &rc))
-	plain, err := os.ReadFile(filepath.Join(h.path, e.Dest, "_RECEIPT.txt"))
-	h.must(err)
+	plain := kit.Value(os.ReadFile(filepath.Join(h.path, e.Dest, "_RECEIPT.txt")))(h.t)
 	return rc, string(plain)
 }
 

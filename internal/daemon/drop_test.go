@@ -191,8 +191,7 @@ func (h *testDaemon) pass() {
 
 func (h *testDaemon) status() string {
 	h.t.Helper()
-	text, err := os.ReadFile(filepath.Join(h.path, "_STATUS.txt"))
-	h.must(err)
+	text := kit.Value(os.ReadFile(filepath.Join(h.path, "_STATUS.txt")))(h.t)
 	return strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n")
 }
 
@@ -325,8 +324,7 @@ func TestDrop_I12_I26_RejectedFolderIsGone(t *testing.T) {
 			h.must(remove(at))
 			gone := time.Now()
 			h.pass()
-			scans, err := h.d.Ledger().Scans()
-			h.must(err)
+			scans := kit.Value(h.d.Ledger().Scans())(h.t)
 			since := scans[0].MissingSince(key)
 			kit.Check(t, !since.Before(gone) && since.Sub(gone) <= time.Minute, "missing since %v, want within a minute of %v", since, gone)
 			kit.Holds(t, "the status file", h.status(), "PLEASE FIX (1)", "Huber 88 ", "PLEASE CHECK: no longer in _rejected since ")
@@ -377,8 +375,7 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 		h.must(exec.Command("cp", "-a", aside, h.path).Run()) // other inodes, the same mark
 		foreign := []byte(`{"ledger":"L-2","environment":"test","epoch":1}`)
 		mark := filepath.Join(h.path, ".vaultd/drop.json")
-		ours, err := os.ReadFile(mark)
-		h.must(err)
+		ours := kit.Value(os.ReadFile(mark))(h.t)
 		h.must(os.WriteFile(mark, foreign, 0o600))
 		h.drop("Kern 6", "6", "two", false)
 		h.becomes("Otto 19 archived")
@@ -399,8 +396,7 @@ func TestDrop_I16_MarkIsReadBeforeAClaim(t *testing.T) {
 		h.drop("Otto 19", "19", "one", false) // seen at the rescan after a minute, settled 40 seconds later
 		time.Sleep(85 * time.Second)          // the probe inspects at 90 seconds and at 120
 		mark := filepath.Join(h.path, ".vaultd/drop.json")
-		ours, err := os.ReadFile(mark)
-		h.must(err)
+		ours := kit.Value(os.ReadFile(mark))(h.t)
 		h.must(os.WriteFile(mark, []byte(`{"ledger":"L-2","environment":"test","epoch":1}`), 0o600))
 		time.Sleep(20 * time.Second)
 		synctest.Wait()

@@ -185,12 +185,10 @@ func TestHandOn_I24_DropFolderIsAway(t *testing.T) {
 // returned makes a ledger in which one folder was rejected and given back, and the people's side of it.
 func returned(t *testing.T) (*operator.Actions, *boltledger.Ledger, ledger.Entry, string) {
 	t.Helper()
-	now, err := Clock()
-	kit.Must(t, err)
+	now := kit.Value(Clock())(t)
 	cfg := Config{StateDir: t.TempDir(), Now: now, Log: slog.New(slog.DiscardHandler), Drops: []dropwork.Settings{{Name: "acme", Path: t.TempDir(), Vault: "V-1", Settle: time.Minute}}}
 	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L-1", Environment: "test", Created: now().Wall}))
-	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir})
-	kit.Must(t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: cfg.StateDir}))(t)
 	t.Cleanup(func() { l.Close() })
 	dir := filepath.Join(cfg.Drops[0].Path, "_rejected", "Huber 88")
 	kit.Must(t, errors.Join(os.MkdirAll(dir, 0o770), os.WriteFile(filepath.Join(dir, "metadata.json"), []byte("{}"), 0o660)))

@@ -48,8 +48,7 @@ func (h *testDaemon) lies(folder string) string {
 	h.t.Helper()
 	for _, pattern := range []string{"", "_archived/*", "_rejected", ".vaultd/claimed/*"} {
 		if found, err := filepath.Glob(filepath.Join(h.path, pattern, folder, "Anlagen", "vertrag.pdf")); err == nil && len(found) > 0 {
-			rel, err := filepath.Rel(h.path, filepath.Dir(filepath.Dir(filepath.Dir(found[0]))))
-			h.must(err)
+			rel := kit.Value(filepath.Rel(h.path, filepath.Dir(filepath.Dir(filepath.Dir(found[0])))))(h.t)
 			return strings.Split(rel, string(filepath.Separator))[0]
 		}
 	}

@@ -32,8 +32,7 @@ func (h *testDaemon) backup() string {
 // opened opens a backup for the test.
 func (h *testDaemon) opened(file string) *os.File {
 	h.t.Helper()
-	f, err := os.Open(file)
-	h.must(err)
+	f := kit.Value(os.Open(file))(h.t)
 	h.t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -103,8 +102,7 @@ func (h *testDaemon) registered(n int) {
 
 func (h *testDaemon) reconcile() operator.Compared {
 	h.t.Helper()
-	c, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 7, Reason: "test"})
-	h.must(err)
+	c := kit.Value(h.d.Reconcile(h.t.Context(), operator.Person{UID: 7, Reason: "test"}))(h.t)
 	return c
 }
 
@@ -266,8 +264,7 @@ func TestCheck_I23_AFigureIsDamagedWhileRunning(t *testing.T) {
 func (h *testDaemon) spoilBehind(key string) {
 	h.t.Helper()
 	name := filepath.Join(h.cfg.StateDir, "ledger.db")
-	text, err := os.ReadFile(name)
-	h.must(err)
+	text := kit.Value(os.ReadFile(name))(h.t)
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	h.must(err)
 	spoiled := 0

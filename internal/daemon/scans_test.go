@@ -23,8 +23,7 @@ func (h *testDaemon) audit(running bool) report.Summary {
 	h.t.Helper()
 	l := h.d.Ledger()
 	var scan ledger.Scan
-	stored, err := l.Scans()
-	h.must(err)
+	stored := kit.Value(l.Scans())(h.t)
 	if len(stored) > 0 {
 		scan = stored[0]
 	}
@@ -45,8 +44,7 @@ func (h *testDaemon) reload() {
 	h.stop()
 	h.must(<-h.ended)
 	time.Sleep(commitInterval) // the ledger has just committed the last scan, and a commit waits so long for more
-	next, err := h.d.Reopen(h.cfg)
-	h.must(err)
+	next := kit.Value(h.d.Reopen(h.cfg))(h.t)
 	h.d = next
 	h.run()
 }
@@ -248,8 +246,7 @@ func TestScans_I32_MoreThanAreNamed(t *testing.T) {
 		}
 		time.Sleep(45 * time.Minute)
 		synctest.Wait()
-		scans, err := h.d.Ledger().Scans()
-		h.must(err)
+		scans := kit.Value(h.d.Ledger().Scans())(h.t)
 		kit.Need(t, len(scans) == 1 && len(scans[0].Pending) == ledger.MaxPending && scans[0].Unnamed == 500,
 			"scans in the ledger = %+v, want one with %d names and 500 more", scans, ledger.MaxPending)
 		if s := h.audit(true); s.NotTaken.Overdue != ledger.MaxPending+500 || !strings.HasPrefix(s.Result.Text, "1,500 things") {

@@ -110,8 +110,7 @@ func (h *testDaemon) awaitTaken() {
 
 func (h *testDaemon) reason(folder string) string {
 	h.t.Helper()
-	text, err := os.ReadFile(filepath.Join(h.path, folder, "_REASON.txt"))
-	h.must(err)
+	text := kit.Value(os.ReadFile(filepath.Join(h.path, folder, "_REASON.txt")))(h.t)
 	return strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n")
 }
 

@@ -228,8 +228,7 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 	}, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
 		h.becomes("Huber 88 archived")
-		left, err := os.ReadDir(filepath.Join(h.cfg.StateDir, statedir.SpoolFolder))
-		h.must(err)
+		left := kit.Value(os.ReadDir(filepath.Join(h.cfg.StateDir, statedir.SpoolFolder)))(h.t)
 		var names []string
 		for _, e := range left {
 			names = append(names, e.Name())

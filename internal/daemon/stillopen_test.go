@@ -31,8 +31,7 @@ func (h *testDaemon) waits(minutes int) {
 // openAs opens a file to write to its end.
 func (h *testDaemon) openAs(flags int, path ...string) *os.File {
 	h.t.Helper()
-	f, err := os.OpenFile(filepath.Join(append([]string{h.path}, path...)...), flags, 0o660)
-	h.must(err)
+	f := kit.Value(os.OpenFile(filepath.Join(append([]string{h.path}, path...)...), flags, 0o660))(h.t)
 	return f
 }
 
@@ -333,8 +332,7 @@ func TestLook_I12_NothingIsLostInADropThatIsAway(t *testing.T) {
 			kit.Want(t, "newly found", c.Kept, 0)
 			kit.Want(t, "cause", h.byFolder()["Huber 88"].Cause, before.Cause)
 			h.pass()
-			scans, err := h.d.Ledger().Scans()
-			h.must(err)
+			scans := kit.Value(h.d.Ledger().Scans())(h.t)
 			if l := scans[0]; l.KeptLook.IsZero() || time.Since(l.KeptLook) < 20*time.Minute && l.KeptUnread == 0 {
 				t.Errorf("the last look = %v with %d unread, want the one before the drop folder was away, or unread ones", l.KeptLook, l.KeptUnread)
 			}

@@ -107,8 +107,7 @@ func TestRetry_I15_NotInSafeMode(t *testing.T) {
 func (h *testDaemon) damage(word string) {
 	h.t.Helper()
 	name := filepath.Join(h.cfg.StateDir, "ledger.db")
-	text, err := os.ReadFile(name)
-	h.must(err)
+	text := kit.Value(os.ReadFile(name))(h.t)
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	h.must(err)
 	for at := 0; ; at++ {
@@ -152,8 +151,7 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		h.dropAndPass("Otto 19", "19", "one", false)
 		h.pass()
 		h.onceEach("19")
-		old, err := filepath.Glob(filepath.Join(h.path, "_archived", "*", "Otto 19"))
-		h.must(err)
+		old := kit.Value(filepath.Glob(filepath.Join(h.path, "_archived", "*", "Otto 19")))(h.t)
 		aside := filepath.Join(filepath.Dir(h.path), "aside")
 		h.halt()
 		h.must(os.Rename(old[0], aside))
@@ -185,8 +183,7 @@ func deadClock(h *testDaemon) {
 		evs = append(evs, ledger.Held{}, ledger.Unheld{})
 	}
 	change := ledger.Change{Key: archive.Key{1}, Events: append(evs, ledger.Held{}), At: archive.Instant{Wall: time.Unix(0, 0)}}
-	rs, err := h.d.Ledger().Apply(h.t.Context(), change)
-	h.must(err)
+	rs := kit.Value(h.d.Ledger().Apply(h.t.Context(), change))(h.t)
 	h.must(rs[0].Err)
 }
 
@@ -310,8 +307,7 @@ func TestTakenOver_I16_KnownAfterAReload(t *testing.T) {
 		h.stop()
 		h.must(<-h.ended)
 		h.must(os.Remove(note))
-		next, err := h.d.Reopen(h.cfg)
-		h.must(err)
+		next := kit.Value(h.d.Reopen(h.cfg))(h.t)
 		h.d = next
 		h.run()
 		h.pass()
@@ -331,8 +327,7 @@ func TestRestore_I16_TakesOverEachFolder(t *testing.T) {
 		file := h.backup()
 		before := h.d.shared.Takeover.Mark()
 		h.halt()
-		out, err := Restore(h.t.Context(), h.cfg, h.opened(file), true, operator.Person{})
-		h.must(err)
+		out := kit.Value(Restore(h.t.Context(), h.cfg, h.opened(file), true, operator.Person{}))(h.t)
 		kit.Want(h.t, "folders that are away", out.Away, []string{"away"})
 		mark, _, err := drop.ReadMark(h.path)
 		h.must(err)

@@ -151,8 +151,7 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 		put(t, path, ".vaultd/claimed/") // Open asks for the real user, which stays root here
 		os.Chmod(path+"/.vaultd", 0o700)
 		os.Chmod(path+"/.vaultd/claimed", 0o700)
-		f, err := Open(config(path))
-		kit.Must(t, err)
+		f := kit.Value(Open(config(path)))(t)
 		defer f.Close()
 		c, err := f.ClaimFolder("Huber 88", now)
 		kit.Need(t, err == nil && c.Owner == alice, "%+v, %v, want no error, c.Owner = %v", c, err, alice)

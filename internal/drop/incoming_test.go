@@ -326,8 +326,7 @@ func TestReadReceiptKeys_I12_OnlyWhatNobodyElseCouldWrite(t *testing.T) {
 			kit.Missing(t, "root, to make a file of another user")
 		}
 		path := t.TempDir()
-		f, err := Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: row.keys})
-		kit.Must(t, err)
+		f := kit.Value(Open(Config{Path: path, Name: "acme", LedgerID: "L1", Environment: "test", Epoch: 1, ReceiptKeys: row.keys}))(t)
 		kit.Must(t, f.Close())
 		dir := filepath.Join(path, vaultdDir)
 		if row.change != nil {

@@ -182,8 +182,7 @@ func TestFindOpen_UnbelievedLeases(t *testing.T) {
 	path, f := opened(t)
 	f.hasLeases = false
 	put(t, path, "scan.pdf")
-	writer, err := os.OpenFile(filepath.Join(path, "scan.pdf"), os.O_WRONLY, 0)
-	kit.Must(t, err)
+	writer := kit.Value(os.OpenFile(filepath.Join(path, "scan.pdf"), os.O_WRONLY, 0))(t)
 	defer writer.Close()
 	got, err := f.FindOpen(f.root.Root(), "scan.pdf", func(string) bool { return false })
 	kit.Check(t, got == "" && errors.Is(err, ErrNotAsked), "got %q, %v, want no file and ErrNotAsked", got, err)
@@ -194,8 +193,7 @@ func TestFindOpen_UnbelievedLeases(t *testing.T) {
 func TestFindOpen_LeavesNothingAndSurvivesTheSignal(t *testing.T) {
 	path := share(t)
 	kit.Want(t, "leases are true on "+path, open(t, config(path)).hasLeases, true)
-	names, err := os.ReadDir(filepath.Join(path, vaultdDir))
-	kit.Must(t, err)
+	names := kit.Value(os.ReadDir(filepath.Join(path, vaultdDir)))(t)
 	kit.Check(t, !slices.ContainsFunc(names, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), testFilePrefix) }),
 		"a test file is left: %v", names)
 	put(t, path, "scan.pdf")

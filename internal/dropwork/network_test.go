@@ -56,8 +56,7 @@ func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
 		return archive.Instant{Wall: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Since(began))}
 	}
 	kit.Must(t, boltledger.Create(state, ledger.Info{ID: "L", Environment: "test", Created: now().Wall}))
-	l, err := boltledger.Open(boltledger.Config{Dir: state})
-	kit.Must(t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: state}))(t)
 	t.Cleanup(func() { l.Close() })
 	packages, err := spool.Open(spool.Config{StateDir: state, Max: 1e9, Shares: 1})
 	kit.Must(t, err)
@@ -190,8 +189,7 @@ func TestMover_I25_RejectedBeforeItsFolderIsKept(t *testing.T) {
 		n.write("RE 4711/document.json", networkDocument)
 		n.run()
 		e, forEngine := n.take(), n.ForEngine()
-		p, err := forEngine.Packer.Pack(t.Context(), e)
-		kit.Must(t, err)
+		p := kit.Value(forEngine.Packer.Pack(t.Context(), e))(t)
 		now := n.shared.Now().Wall
 		e.State, e.Source, e.Package, e.UploadedAt, e.Contradicted = ledger.Delivered, ledger.Keeping, p.Sealed.Package, now, true
 		e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "10d90000-0000-5000-8000-00000000000a"}, Fate: ledger.Lapsed, ClosedAt: now}}

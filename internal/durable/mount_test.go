@@ -258,8 +258,7 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 				}
 				return do()
 			}
-			d, err := Open(base, forbid)
-			kit.Must(t, err)
+			d := kit.Value(Open(base, forbid))(t)
 			defer d.Close()
 			kit.Must(t, d.Mkdir("_archived", row.want|fs.ModeSetgid, os.Getgid()))
 			info, err := os.Stat(filepath.Join(base, "_archived"))

@@ -61,12 +61,10 @@ func TestExtract_I30_SentWithTheLastByte(t *testing.T) {
 				r.Header.Del("Authorization")
 				return nil
 			}
-			r, err := http.NewRequestWithContext(t.Context(), "GET", file, http.NoBody)
-			kit.Must(t, err)
+			r := kit.Value(http.NewRequestWithContext(t.Context(), "GET", file, http.NoBody))(t)
 			r.SetBasicAuth("u", "s")
 			r.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-			resp, err := client.Do(r)
-			kit.Must(t, err)
+			resp := kit.Value(client.Do(r))(t)
 			got, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			askFor(t, "POST", web.URL+"/v1/dataExtracts/e1/acknowledge", `{"succeeded":true}`).Body.Close()

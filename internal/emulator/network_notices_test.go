@@ -245,8 +245,7 @@ func TestNetwork_AcknowledgeViolations(t *testing.T) {
 		}
 	}
 	w := newNetworkWorld(t, nil)
-	foreign, err := w.PublishNotice(NetworkNotice{BumID: bumID(66), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-	kit.Must(t, err)
+	foreign := kit.Value(w.PublishNotice(NetworkNotice{BumID: bumID(66), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}))(t)
 	w.net("DELETE", notices+"/"+foreign, "")
 	w.wantViolation("is not the client's")
 }

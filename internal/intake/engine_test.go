@@ -213,8 +213,7 @@ func inHouse(t *testing.T, test func(*testing.T, *house)) {
 // live runs the engine for so long, and returns its error.
 func (h *house) live(d time.Duration) (err error) {
 	h.t.Helper()
-	l, err := boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault})
-	kit.Must(h.t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault}))(h.t)
 	defer func() { _ = l.Close() }()
 	c, err := custody.Open(h.kept, "ledger-1", "test", h.fileFault)
 	if err != nil {

@@ -128,8 +128,7 @@ func TestDocs_I24_SchemesAndTypes(t *testing.T) {
 func packed(t *testing.T, document string) (archive.Package, archive.Digest) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p.zip")
-	file, err := os.Create(path)
-	kit.Must(t, err)
+	file := kit.Value(os.Create(path))(t)
 	z := zip.NewWriter(file)
 	w, err := z.Create("document.json")
 	if err == nil {
@@ -176,8 +175,7 @@ func TestRecipientCheck_I32_HowLongAnswersCount(t *testing.T) {
 		"Refused":      {403, ``, false, 0},
 	} {
 		now := asked
-		check, err := NewRecipientCheck(client(t, calls.Says(r.status, r.body)), func() time.Time { return now })
-		kit.Must(t, err)
+		check := kit.Value(NewRecipientCheck(client(t, calls.Says(r.status, r.body)), func() time.Time { return now }))(t)
 		listed, err := check.Ask(t.Context(), "SIREN 552100554")
 		if listed != r.listed || (err == nil) != (r.status == 200 && name != "Garbled") {
 			t.Errorf("%s: %v, %v, want listed = %v, (err == nil) = %v", name, listed, err, r.listed, (r.status == 200 && name != "Garbled"))

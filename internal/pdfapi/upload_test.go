@@ -42,8 +42,7 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 		sum := md5.Sum(body)
 		w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:])+`"`)
 	})
-	ticket, err := register(t, c)
-	kit.Must(t, err)
+	ticket := kit.Value(register(t, c))(t)
 	p := sealed(t, content)
 	sent, etag, err := c.Upload(t.Context(), ticket, p)
 	kit.Need(t, err == nil && len(posted) == 1 && len(put) == 1,

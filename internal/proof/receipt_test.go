@@ -189,8 +189,7 @@ type signer struct{ ed25519.PrivateKey }
 func newSigner(t *testing.T, seed byte) (s signer, public string) {
 	t.Helper()
 	s = signer{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, ed25519.SeedSize))}
-	der, err := x509.MarshalPKIXPublicKey(s.Public())
-	kit.Must(t, err)
+	der := kit.Value(x509.MarshalPKIXPublicKey(s.Public()))(t)
 	return s, base64.StdEncoding.EncodeToString(der)
 }
 

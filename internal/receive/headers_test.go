@@ -49,8 +49,7 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 			}
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 				for i, f := range all[0].Files[1:] {
-					came, err := os.ReadFile(filepath.Join(h.kept, all[0].Key.String(), storedName(all[0].Files, f.Name)))
-					kit.Must(t, err)
+					came := kit.Value(os.ReadFile(filepath.Join(h.kept, all[0].Key.String(), storedName(all[0].Files, f.Name))))(t)
 					if encoding == "base64" {
 						kit.Want(t, "what came of "+files[i].Name, string(came), base64.StdEncoding.EncodeToString(files[i].Content))
 						kit.Want(t, "the encoding told of "+files[i].Name, f.Told.Encoding, archive.Base64)
@@ -120,8 +119,7 @@ func TestReceive_I26_I30_WordAboutAReceivedDocument(t *testing.T) {
 		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
 			n := emulator.NetworkNotice{BumID: h.publish("Invoice", "R-1"), DocumentType: "Invoice", ResponseCode: row.response, ActionCode: row.action}
 			if row.linked {
-				note, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true})
-				kit.Must(t, err)
+				note := kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true}))(t)
 				n.LinksTo = note
 			}
 			kit.Must(t, h.live(20*time.Minute)) // the invoice is received, and acknowledged

@@ -104,8 +104,7 @@ func (p putter) PutFolder(ctx context.Context, f archive.DropFolder) error {
 // live runs the poller and the engine for so long, and returns the engine's error.
 func (h *house) live(d time.Duration) error {
 	h.t.Helper()
-	l, err := boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault})
-	kit.Must(h.t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault}))(h.t)
 	defer func() { _ = l.Close() }()
 	dir, err := durable.Open(h.kept, h.fileFault)
 	if err != nil {

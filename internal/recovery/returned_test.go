@@ -21,8 +21,7 @@ func (s *shed) claimed(folder, number string, evs ...ledger.Event) ledger.Entry 
 	kit.Must(s.t, os.Mkdir(dir, 0o770))
 	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(number), 0o660))
 	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, number), 0o660))
-	c, err := s.drop.Folder.ClaimFolder(folder, now)
-	kit.Must(s.t, err)
+	c := kit.Value(s.drop.Folder.ClaimFolder(folder, now))(s.t)
 	all := append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: folder, Node: ledger.Node(c.Inode)}}, evs...)
 	return s.told(c.Key, 0, all...)
 }
@@ -36,11 +35,9 @@ func (s *shed) told(key archive.Key, rev uint32, evs ...ledger.Event) ledger.Ent
 // packs gives what a claimed folder is packed as.
 func (s *shed) packs(e ledger.Entry) (ledger.Sealed, ledger.Document) {
 	s.t.Helper()
-	root, err := os.OpenRoot(s.claim(e))
-	kit.Must(s.t, err)
+	root := kit.Value(os.OpenRoot(s.claim(e)))(s.t)
 	defer root.Close()
-	got, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
-	kit.Must(s.t, err)
+	got := kit.Value(packager.ValidateFolder(s.t.Context(), root, s.drop.Rules))(s.t)
 	doc, pkg := ledger.Document{Metadata: got.Metadata, Files: got.Files}, archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
 	return ledger.Sealed{ID: got.ID, Content: got.Content, Metadata: archive.Sum(got.Metadata), Package: pkg, Seal: doc.Seal(pkg)}, doc
 }

@@ -22,8 +22,7 @@ import (
 func (s *shed) rewriteReceipt(folder string, change func([]byte) []byte) {
 	s.t.Helper()
 	name := filepath.Join(s.path, "_archived", "2026-11", folder, receiptName)
-	text, err := os.ReadFile(name)
-	kit.Must(s.t, err)
+	text := kit.Value(os.ReadFile(name))(s.t)
 	kit.Must(s.t, os.WriteFile(name, change(text), 0o660))
 }
 
@@ -74,8 +73,7 @@ func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T)
 		"AnotherDigest":     {forge: replace(archive.Sum([]byte("Huber 7")).String(), archive.Sum([]byte("other")).String()), state: ledger.Packaged, says: "was changed after it was signed"},
 		"SomethingBehindIt": {forge: func(_ *shed, text []byte) []byte { return append(text, ' ') }, state: ledger.Packaged, says: "was changed after it was signed"},
 		"SignatureOfAnother": {forge: func(s *shed, text []byte) []byte {
-			other, err := os.ReadFile(filepath.Join(s.path, "_archived", "2026-11", "other", receiptName))
-			kit.Must(s.t, err)
+			other := kit.Value(os.ReadFile(filepath.Join(s.path, "_archived", "2026-11", "other", receiptName)))(s.t)
 			_, end, _ := bytes.Cut(other, []byte(",\n  \"publicKey\""))
 			return append(append(bytes.TrimSuffix(cutSignature(text), []byte("\n}\n")), ",\n  \"publicKey\""...), end...)
 		}, state: ledger.Packaged, says: "its signature is of another one"},
@@ -206,8 +204,7 @@ func TestRebuild_I12_ACopyOfAReceiptTakesNothing(t *testing.T) {
 	s := newShed(t)
 	key := s.archived("Huber 7", nil)
 	own := filepath.Join(s.path, "_archived", "2026-11", "Huber 7")
-	text, err := os.ReadFile(filepath.Join(own, receiptName))
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(filepath.Join(own, receiptName)))(t)
 	for _, folder := range []string{"2014-03/A", "2026-11/Z"} {
 		dir := filepath.Join(s.path, "_archived", filepath.FromSlash(folder))
 		kit.Must(t, os.MkdirAll(dir, 0o770))
@@ -243,8 +240,7 @@ func TestRebuild_I12_OnlyASignedNoteSaysThatADocumentIsDelivered(t *testing.T) {
 		s := newOutbox(t)
 		s.delivered("good", false, 0, nil)
 		file := filepath.Join(s.path, "_delivered", "2026-11", "good", deliveryName)
-		text, err := os.ReadFile(file)
-		kit.Must(t, err)
+		text := kit.Value(os.ReadFile(file))(t)
 		kit.Must(t, os.WriteFile(file, row.forge(text), 0o660))
 		_, entries := s.rebuilt()
 		e := entries["good"]

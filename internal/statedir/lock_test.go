@@ -52,8 +52,7 @@ func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
 // former holder.
 func TestLock_I16_NamesTheHolderAlone(t *testing.T) {
 	dir := t.TempDir()
-	former, err := Lock(dir, strings.Repeat("x", 100))
-	kit.Must(t, err)
+	former := kit.Value(Lock(dir, strings.Repeat("x", 100)))(t)
 	kit.Must(t, former.Close())
 	held, err := Lock(dir, daemonRole)
 	kit.Must(t, err)
@@ -73,8 +72,7 @@ func TestOpenLedger_WaitsForACommand(t *testing.T) {
 	for role, isAwaited := range map[string]bool{commandRole: true, daemonRole: false} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
-			held, err := Lock(dir, role)
-			kit.Must(t, err)
+			held := kit.Value(Lock(dir, role))(t)
 			time.AfterFunc(time.Second, func() { held.Close() })
 			began := time.Now()
 			got, err := lockPatiently(dir, commandRole)

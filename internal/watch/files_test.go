@@ -189,8 +189,7 @@ func TestFiles_ScanSeesNoLink(t *testing.T) {
 	base := t.TempDir()
 	write(t, base, "a.pdf", "Mai/")
 	os.Symlink("a.pdf", base+"/link")
-	root, err := os.OpenRoot(base)
-	kit.Must(t, err)
+	root := kit.Value(os.OpenRoot(base))(t)
 	defer root.Close()
 	for name, want := range map[string]error{"link": syscall.ENOTDIR, "Mai": syscall.ENOTDIR, "gone": os.ErrNotExist} {
 		kit.Fails(t, name, kit.Err(rules.scanFile(root, name)), want)

@@ -173,8 +173,7 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 	for _, name := range []string{"bare 1", "bare 2"} {
 		kit.Must(t, os.Mkdir(filepath.Join(path, name), 0o770))
 	}
-	root, err := os.OpenRoot(path)
-	kit.Must(t, err)
+	root := kit.Value(os.OpenRoot(path))(t)
 	defer root.Close()
 	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules, IsReserved: func(name string) bool { return name == "own" || name == "own~" }})
 	kit.Must(t, err)

@@ -541,13 +541,11 @@ func TestPages_DeadlineCanBeExtended(t *testing.T) {
 			said = err
 		}
 	})
-	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
-	kit.Must(t, err)
+	l := kit.Value(Listen(t.Context(), "127.0.0.1:0", Access{}))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, NewAccessGuard(Access{}, silent), sample, page, silent) }()
-	res, err := http.Get("http://" + l.Addr().String() + "/")
-	kit.Must(t, err)
+	res := kit.Value(http.Get("http://" + l.Addr().String() + "/"))(t)
 	body, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if stop(); string(body) != "x" || err != nil || said != nil || <-done != nil {

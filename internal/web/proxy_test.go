@@ -247,13 +247,11 @@ func TestListen_I20_LoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "files01:0"} {
 		kit.Fails(t, address, kit.Err(Listen(t.Context(), address, Access{})), ErrNotLocal)
 	}
-	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
-	kit.Must(t, err)
+	l := kit.Value(Listen(t.Context(), "127.0.0.1:0", Access{}))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, NewAccessGuard(Access{}, silent), sample, nil, silent) }()
-	res, err := http.Get("http://" + l.Addr().String() + "/livez")
-	kit.Must(t, err)
+	res := kit.Value(http.Get("http://" + l.Addr().String() + "/livez"))(t)
 	body, err := io.ReadAll(res.Body)
 	if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != 200 {
 		t.Errorf("res.Status = %v, string(body) = %v, err = %v, want no error, res.StatusCode = 200", res.Status, string(body), err)

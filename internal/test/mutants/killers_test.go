@@ -146,8 +146,7 @@ const root = "../../.."
 // that folder.
 func readMutants(t *testing.T) []mutant {
 	t.Helper()
-	text, err := os.ReadFile("testdata/mutants")
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile("testdata/mutants"))(t)
 	list, err := parseMutants(string(text))
 	kit.Need(t, err == nil, "testdata/mutants:%v", err)
 	return list

@@ -32,8 +32,7 @@ type site struct {
 
 // newSite returns a site with m planted; nil: the module as it is.
 func newSite(t *testing.T, m *mutant) *site {
-	abs, err := filepath.Abs(root)
-	kit.Must(t, err)
+	abs := kit.Value(filepath.Abs(root))(t)
 	dir, err := os.MkdirTemp("", "m") // short: tests have sockets below it
 	kit.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -48,8 +47,7 @@ func newSite(t *testing.T, m *mutant) *site {
 		return s
 	}
 	path := filepath.Join(abs, m.file)
-	text, err := os.ReadFile(path)
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(path))(t)
 	planted, overlay := filepath.Join(dir, "planted"+filepath.Ext(path)), filepath.Join(dir, "overlay.json")
 	names, err := json.Marshal(map[string]any{"Replace": map[string]string{path: planted}})
 	err = errors.Join(err,
