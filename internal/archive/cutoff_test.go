@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"image"
 	"image/jpeg"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/test/kit"
 )
@@ -184,4 +186,160 @@ func TestFindEnding_I4_RealInvoices(t *testing.T) {
 		kit.Check(t, err != nil || endOf(t, path, string(content)) != EndsShort, "%s looks cut off", path)
 		return err
 	}))
+}
+
+// The day before the end, the day of the end and the day after it, with and without leap days.
+func TestRetention_Ended(t *testing.T) {
+	at := func(s string) time.Time {
+		t.Helper()
+		when := kit.Value(time.Parse(time.RFC3339, s))(t)
+		return when
+	}
+	type row struct {
+		years         Retention
+		archived, end string
+	}
+	kit.Rows(t, map[string]row{
+		"TenYears":                 {10, "2026-11-20T13:32:00Z", "2036-11-20T00:00:00Z"},
+		"OneYear":                  {1, "2026-11-20T00:00:00Z", "2027-11-20T00:00:00Z"},
+		"Longest":                  {MaxRetention, "2026-12-31T23:59:59Z", "2041-12-31T00:00:00Z"},
+		"LeapDay_ToALeapYear":      {8, "2028-02-29T12:00:00Z", "2036-02-29T00:00:00Z"},
+		"LeapDay_ToNoLeapYear":     {10, "2028-02-29T12:00:00Z", "2038-03-01T00:00:00Z"},
+		"DayBeforeLeapDay":         {10, "2028-02-28T12:00:00Z", "2038-02-28T00:00:00Z"},
+		"AcrossLeapDays":           {10, "2027-03-01T12:00:00Z", "2037-03-01T00:00:00Z"},
+		"Over2100_WhichIsNoLeap":   {12, "2088-02-29T12:00:00Z", "2100-03-01T00:00:00Z"},
+		"TheServiceTellsItsZone":   {10, "2026-11-21T00:30:00+01:00", "2036-11-20T00:00:00Z"},
+		"TheServiceIsBehindOfUTC":  {10, "2026-11-19T23:30:00-02:00", "2036-11-20T00:00:00Z"},
+		"AFractionBeforeMidnight":  {10, "2026-11-19T23:59:59.999Z", "2036-11-19T00:00:00Z"},
+		"AtMidnightOfTheFirstOfIt": {10, "2026-01-01T00:00:00Z", "2036-01-01T00:00:00Z"},
+	}, func(t *testing.T, row row) {
+		archived, end := at(row.archived), at(row.end)
+		for _, one := range []struct {
+			off  time.Duration
+			over bool
+		}{{-24 * time.Hour, false}, {-1, false}, {0, true}, {24 * time.Hour, true}, {400 * 24 * time.Hour, true}} {
+			got := row.years.Ended(archived, end.Add(one.off))
+			kit.Check(t, got == one.over, "%v from its end: ended %t", one.off, got)
+		}
+	})
+	if Retention(0).Ended(at("1990-01-01T00:00:00Z"), at("2090-01-01T00:00:00Z")) || Retention(10).Ended(time.Time{}, at("2090-01-01T00:00:00Z")) {
+		t.Error("what nobody knows has ended")
+	}
+}
+
+// What is taken for an identifier is written again as it was meant, and fits a path, a line and a URL.
+func FuzzIdentifiers(f *testing.F) {
+	for _, s := range []string{"10d90000-0000-4000-8000-00000000000A", "06gzjdqx1hf98hs4xds9252kmc", "06gzjdqx1hf9Ths4xds9252kmc", "06gzjdqx1hf98hs4xds9252\u212amc", "bum/../1", strings.Repeat("ab", 32), "{10d90000-0000-4000-8000-00000000000a}", "\u212a", "", "\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := ParseID(s)
+		kit.Check(t, err != nil || strings.EqualFold(id.String(), s), "%q is the ID %s", s, id)
+		k, err := ParseKey(s)
+		kit.Check(t, err != nil || len(s) == 26 && k.String() == strings.ToLower(s), "%q is the key %s", s, k)
+		d, err := ParseDigest(s)
+		kit.Check(t, err != nil || strings.EqualFold(d.String(), s), "%q is the digest %s", s, d)
+		if r, err := ParseRemoteID(s); err == nil && (!strings.EqualFold(string(r), s) || strings.ContainsAny(s, "\r\n\x00 ") || s == "" || s == "." || s == "..") {
+			t.Errorf("%q is the number %q", s, string(r))
+		}
+	})
+}
+
+// An amount keeps its value, digit by digit, from the text to the request.
+func FuzzDecimal(f *testing.F) {
+	for _, s := range []string{"9007199254740993.10", "-0.0", "1e5", "00", ".5", "1.", "+1", "1_0", "٣", "0x1", strings.Repeat("9", 400)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := ParseDecimal(s)
+		if err != nil {
+			return
+		}
+		kit.Check(t, string(d) == s && d.Rat() != nil && json.Valid([]byte(s)), "%q is taken for %q", s, string(d))
+		doc := Document{Type: "Invoice", Number: "1", Date: "2026-10-31T00:00:00Z", Amount: d}
+		back, err := ParseMetadata(doc.Metadata())
+		kit.Check(t, err == nil && back.Amount == d && bytes.Equal(back.Metadata(), doc.Metadata()),
+			"%q became %q: %v", s, string(back.Amount), err)
+	})
+}
+
+// I8: the number of a document that is sent is made of its parts alone, has the form that the network takes, and no two lists of
+// parts share one.
+func TestNewBumID_I8_OneNumberForOneDocument(t *testing.T) {
+	seen := map[RemoteID]string{}
+	for _, parts := range [][]string{{}, {""}, {"a"}, {"a", ""}, {"", "a"}, {"a", "b"}, {"ab"}, {"1:a"}, {"b", "a"}, {"A"}, {strings.Repeat("x", 1000)}} {
+		id := NewBumID(parts...)
+		kit.Check(t, id == NewBumID(parts...) && id.IsBumID() && string(id) == strings.ToLower(string(id)),
+			"%q gives %q", parts, id)
+		had, twice := seen[id]
+		kit.Check(t, !twice, "%q and %s share a number", parts, had)
+		seen[id] = fmt.Sprintf("%q", parts)
+	}
+	// The number of a document never changes: it may have been sent.
+	kit.Want(t, "got", NewBumID("drop", "1"), "2c130000-bf6e-58f8-a876-dc22e2ca1371")
+}
+
+func TestIsBumID(t *testing.T) {
+	for id, want := range map[RemoteID]bool{
+		"10d90000-0000-1000-8000-00000000000a": true, "10d90000-0000-5000-bfff-00000000000a": true,
+		"10d90000-0000-7000-8000-00000000000a": false, "10d90000-0000-0000-8000-00000000000a": false, "10d90000-0000-4000-7000-00000000000a": false,
+		"10D90000-0000-4000-8000-00000000000a": false, "10d90000-0000-4000-8000-00000000000a\n": false, "": false, "54759eb3c090d83494e2d804": false,
+	} {
+		kit.Check(t, id.IsBumID() == want, "%q: %v, want id.IsBumID() = %v", id, !want, want)
+	}
+}
+
+func TestNetworkWords(t *testing.T) {
+	for word, want := range map[string]NetworkKind{"Invoice": NetworkInvoice, "CreditNote": NetworkCreditNote, "CreditNode": NetworkCreditNote, "invoice": "", "Order": "", "": ""} {
+		kit.Want(t, word, ParseNetworkKind(word), want)
+	}
+	kit.Check(t, NetworkInvoice.NotificationWord() == "Invoice" && NetworkCreditNote.NotificationWord() == "CreditNode",
+		"a kind has another word in notifications")
+	kit.Check(t, ImageFile.IsKnown() && AttachmentFile.IsKnown() && DataFile.IsKnown() && !FileType("image").IsKnown() && !FileType("").IsKnown(),
+		"the types of files are others")
+	n := Notification{Properties: []NamedValue{{"a", "1"}, {"a", "2"}}}
+	kit.Check(t, n.Property("a") == "1" && n.Property("b") == "", "a property has another value")
+}
+
+// I7: an address may carry its own authority, so a notification does not print it.
+func TestNotification_I7_HidesAddresses(t *testing.T) {
+	n := Notification{Links: []Link{{Relation: "file", Address: "https://b.example/k?X-Amz-Signature=canary"}}}
+	kit.Lacks(t, "the text", fmt.Sprintf("%v %+v %#v", n, n, n.Links[0].Address), "canary")
+}
+
+func FuzzNetworkNumbers(f *testing.F) {
+	for _, s := range []string{"54759eb3c090d83494e2d804", "a/b", "..", "", "x\n", "%2e", strings.Repeat("a", 201)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		file, errFile := ParseFileID(s)
+		ack, errAck := ParseAcknowledgementID(s)
+		if (errFile == nil) != (errAck == nil) || errFile == nil && (string(file) != s || string(ack) != s || len(s) > 200 || strings.ContainsAny(s, "/\\?#% \n")) {
+			t.Errorf("%q: %q, %q", s, file, ack)
+		}
+	})
+}
+
+// I10: the identity of a document for the network follows from its files and its own bytes, and no document of another route has it.
+func TestDeriveNetworkID_I10(t *testing.T) {
+	file, document := []File{{Path: "a.pdf", Size: 1, SHA256: Sum([]byte("a"))}}, Sum([]byte("{}"))
+	content := NetworkContent(file, document)
+	id := DeriveNetworkID(content, document)
+	kit.Check(t, id.String() == "238a5aa7-a9ba-519d-b46f-5406e9502e85",
+		"the identity of a document that was sent before has changed: %s", id)
+	others := map[string]ID{
+		"OtherDocument": DeriveNetworkID(content, Sum([]byte("{ }"))), "OtherFiles": DeriveNetworkID(NetworkContent(nil, document), document),
+		"VaultOfThatName": DeriveID("network", content, document), "Swapped": DeriveNetworkID(document, content),
+	}
+	for name, other := range others {
+		kit.Check(t, other != id, "%v:, want other other than %v", name, id)
+	}
+	switch {
+	case content != NetworkContent(file, Sum([]byte("{ }"))):
+		t.Error("the same files have another digest beside another document")
+	case content == ContentDigest(file):
+		t.Error("an invoice that is archived too would be told of as having the same files")
+	case NetworkContent(nil, document) == NetworkContent(nil, Sum([]byte("{ }"))):
+		t.Error("two documents without files have the same files")
+	}
 }
