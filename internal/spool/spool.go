@@ -120,8 +120,18 @@ type Waiting struct {
 	Since             time.Time
 	Used, Share, Next int64 // bytes: of its other packages, of its share, and those that the next one takes at most
 
-	booked int64 // of an older package in the place of the next one
+	booked int64       // of an older package in the place of the next one
+	key    archive.Key // of the next one
+	asked  time.Time   // when it asked for room last
 }
+
+// A document that waits for room may be held or closed meanwhile, and the spool
+// is not notified. So a wait keeps the others of its queue out for askAgain
+// only, and ends where its document has not asked again within longestWait.
+const (
+	askAgain    = time.Minute
+	longestWait = 5 * time.Minute
+)
 
 // BeginPackage books for the package of k, which is about to be made, as much
 // as it takes at most. Unless it fails, EndPackage must follow, whatever
@@ -134,28 +144,46 @@ func (s *Spool) BeginPackage(r ledger.Route, k archive.Key, queue string, most i
 	if s.isBooked(k) {
 		booked = s.packageSize(PackageName(r, k))
 	}
-	if err := s.findRoom(Waiting{Queue: queue, Next: most, booked: booked}); err != nil {
+	w := Waiting{Queue: queue, Since: time.Now(), Next: most, booked: booked, key: k, asked: time.Now()}
+	before, waits := s.currentWait(queue)
+	if err := s.findRoom(&w); err != nil {
+		if waits {
+			w.Since = before.Since
+		}
+		s.waiting[queue] = w
 		return err
+	}
+	if before.key == k {
+		delete(s.waiting, queue)
 	}
 	s.used[queue] += most - booked
 	s.making[k] = most
 	return nil
 }
 
-// findRoom notes whether a queue waits for room for a package. The first
-// package of a queue has room, however large it is: else it would wait
-// permanently. The caller holds mu.
-func (s *Spool) findRoom(w Waiting) error {
-	w.Used, w.Share, w.Since = s.used[w.Queue]-w.booked, s.max/int64(max(s.shares, 1)), time.Now()
+// findRoom notes in w how full the share of its queue is, and returns
+// [ingest.ErrFull] where there is no room for its package. The first package of
+// a queue has room, however large it is: else it would wait permanently. The
+// caller holds mu.
+func (s *Spool) findRoom(w *Waiting) error {
+	w.Used, w.Share = s.used[w.Queue]-w.booked, s.max/int64(max(s.shares, 1))
 	if w.Used <= 0 || w.Used+w.Next <= w.Share {
-		delete(s.waiting, w.Queue)
 		return nil
 	}
-	if before, waits := s.waiting[w.Queue]; waits {
-		w.Since = before.Since
-	}
-	s.waiting[w.Queue] = w
 	return fmt.Errorf("%w: packages for %s take %s of their %s, and the next one takes up to %s", ingest.ErrFull, w.Queue, formatMegabytes(w.Used), formatMegabytes(w.Share), formatMegabytes(w.Next))
+}
+
+// currentWait returns the wait of a queue, after it ended one whose package has
+// room or has not asked for it any more. The caller holds mu.
+func (s *Spool) currentWait(queue string) (w Waiting, waits bool) {
+	if w, waits = s.waiting[queue]; !waits {
+		return w, false
+	}
+	if s.findRoom(&w) == nil || time.Since(w.asked) > longestWait {
+		delete(s.waiting, queue)
+		return Waiting{}, false
+	}
+	return w, true
 }
 
 // Waiting returns the queues that wait for room.
@@ -163,8 +191,8 @@ func (s *Spool) Waiting() (all []Waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, queue := range slices.Sorted(maps.Keys(s.waiting)) {
-		if s.findRoom(s.waiting[queue]) != nil {
-			all = append(all, s.waiting[queue])
+		if w, waits := s.currentWait(queue); waits {
+			all = append(all, w)
 		}
 	}
 	return all
@@ -249,8 +277,8 @@ func (s *Spool) CheckSpace(queue string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w, waits := s.waiting[queue]; waits {
-		return s.findRoom(w)
+	if w, waits := s.currentWait(queue); waits && time.Since(w.asked) < askAgain {
+		return s.findRoom(&w)
 	}
 	return nil
 }
@@ -326,6 +354,9 @@ func (s *Spool) RemovePackage(r ledger.Route, k archive.Key, queue string) error
 	}
 	if s.isBooked(k) {
 		s.used[queue] -= size
+	}
+	if s.waiting[queue].key == k {
+		delete(s.waiting, queue)
 	}
 	return nil
 }

@@ -232,10 +232,10 @@ func TestSpool_I21_I23_ReservesWhatIsNeeded(t *testing.T) {
 		kit.Want(t, "a fifth has no room", errors.Is(err, ingest.ErrFull), true)
 		kit.Holds(t, "why", err.Error(), "packages for V take 80.0 MB of their 100.0 MB, and the next one takes up to 21.0 MB")
 		since := time.Now()
-		time.Sleep(time.Minute)
+		time.Sleep(askAgain - time.Second)
 		kit.Want(t, "others wait with it", errors.Is(s.CheckSpace("V"), ingest.ErrFull), true)
 		kit.Want(t, "another queue goes on", s.CheckSpace("W"), nil)
-		kit.Want(t, "what waits", s.Waiting(), []Waiting{{"V", since, 80e6, 100e6, 21e6, 0}})
+		kit.Want(t, "what waits", s.Waiting(), []Waiting{{"V", since, 80e6, 100e6, 21e6, 0, key(4), since}})
 		for i := range 4 {
 			putPackage(t, s, key(i), 10+i)
 			s.EndPackage(ledger.Vault, key(i), "V")
@@ -250,6 +250,54 @@ func TestSpool_I21_I23_ReservesWhatIsNeeded(t *testing.T) {
 		s.EndPackage(ledger.Vault, key(5), "W") // it was left out
 		kit.Want(t, "nothing waits once it is gone", len(s.Waiting()), 0)
 	})
+}
+
+// I23: a large document that waits for room and is held, closed or changed
+// meanwhile keeps the smaller ones of its vault out for a bounded time, also
+// where the packages that fill the share never leave. One that still waits keeps
+// its place and its time.
+func TestSpool_I23_AWaitEndsWithItsDocument(t *testing.T) {
+	large, small := archive.Key{1, 1}, archive.Key{1, 2}
+	for name, row := range map[string]struct {
+		asks, removed bool
+		waits         int // at the end
+	}{
+		"HeldOrClosed": {waits: 0},
+		"Removed":      {removed: true, waits: 0},
+		"StillWaits":   {asks: true, waits: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := openSpool(t, t.TempDir())
+				s.max, s.shares = 100e6, 1
+				kit.Must(t, s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "V", true, nil }))
+				kit.Must(t, s.BeginPackage(ledger.Vault, archive.Key{1}, "V", 60e6)) // of an unclear entry: it stays
+				since := time.Now()
+				kit.Fails(t, "the large one has room", s.BeginPackage(ledger.Vault, large, "V", 50e6), ingest.ErrFull)
+				kit.Fails(t, "a small one passes it", s.CheckSpace("V"), ingest.ErrFull)
+				if row.removed {
+					kit.Must(t, s.RemovePackage(ledger.Vault, large, "V"))
+				} else {
+					time.Sleep(askAgain)
+				}
+				kit.Want(t, "room for a try", s.CheckSpace("V"), nil)
+				if row.asks {
+					kit.Fails(t, "the large one has room", s.BeginPackage(ledger.Vault, large, "V", 50e6), ingest.ErrFull)
+					kit.Fails(t, "a small one passes it", s.CheckSpace("V"), ingest.ErrFull)
+				}
+				kit.Must(t, s.BeginPackage(ledger.Vault, small, "V", 1e6)) // it was admitted before
+				if time.Sleep(longestWait); row.asks {
+					kit.Want(t, "the wait is there while it may ask", len(s.Waiting()), 1)
+					kit.Want(t, "it waits since", s.Waiting()[0].Since, since)
+				}
+				if !row.asks {
+					time.Sleep(time.Second)
+				}
+				kit.Want(t, "queues that wait", len(s.Waiting()), row.waits)
+				kit.Want(t, "room for the next", s.CheckSpace("V"), nil)
+			})
+		})
+	}
 }
 
 func TestReserveFor(t *testing.T) {
