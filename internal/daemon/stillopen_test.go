@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
@@ -297,6 +298,52 @@ func TestLook_I12_HiddenAmongAddedFiles(t *testing.T) {
 		h.must(errors.Join(os.Remove(filepath.Join(at, "0h.txt")), sameTime("rechnung.pdf", "eno")(at)))
 		look(1, `"rechnung.pdf" has another content`, "and 2 more")
 	})
+}
+
+// I12: a folder that cannot be read for a while does not hide what was changed in
+// it before, however many looks that is, and also if no look was before that.
+func TestLook_I12_UnreadableForAWhile(t *testing.T) {
+	t.Parallel()
+	for name, looks := range map[string]struct{ before, unread []time.Duration }{ // since the change
+		"Once":      {[]time.Duration{-3 * time.Hour}, []time.Duration{3 * time.Hour}},
+		"Days":      {[]time.Duration{-20 * time.Hour}, []time.Duration{4 * time.Hour, 28 * time.Hour, 52 * time.Hour}},
+		"FirstLook": {nil, []time.Duration{3 * time.Hour, 27 * time.Hour, 51 * time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withDaemon(t, nil, func(h *testDaemon) {
+				h.drop("Huber 88", "88", "one", false)
+				h.drop("Otto 19", "19", "two", false) // on the day of its turn a folder is read anyway: seldom both
+				h.pass()
+				var changed unix.Stat_t // the file system has a clock of its own
+				h.must(unix.Stat(h.path, &changed))
+				look := func(after time.Duration, unread, found int) {
+					c := h.d.selfChecker()
+					c.Now = func() archive.Instant { return archive.Instant{Wall: time.Unix(changed.Ctim.Unix()).Add(after)} }
+					r := c.Check(h.t.Context())
+					kit.Want(t, "unread", len(r.Unread), unread)
+					kit.Want(t, "newly found", r.Kept, found)
+				}
+				for _, after := range looks.before {
+					look(after, 0, 0)
+				}
+				for _, folder := range []string{"Huber 88", "Otto 19"} {
+					h.must(sameTime("rechnung.pdf", "eno")(filepath.Join(h.path, h.byFolder()[folder].Dest)))
+				}
+				f := durable.Hook(func(op, name string, do func() error) error {
+					if op == "mount" && (name == "Huber 88" || name == "Otto 19") {
+						return &fs.PathError{Op: "statx", Path: name, Err: fs.ErrPermission}
+					}
+					return do()
+				})
+				h.files.Store(&f)
+				for _, after := range looks.unread {
+					look(after, 2, 0)
+				}
+				h.mounts("", nil, nil)
+				look(looks.unread[len(looks.unread)-1]+24*time.Hour, 0, 2)
+			})
+		})
+	}
 }
 
 // I12: nothing is called missing in a drop folder that is away, and no look of it

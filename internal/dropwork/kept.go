@@ -27,6 +27,7 @@ var ErrAway = errors.New("the drop folder cannot be looked into")
 type KeptLook struct {
 	At     time.Time // when it began; zero if missing
 	Unread uint64    // of the folders, those that could not be read
+	Since  time.Time // when the last look began that compared all of them; zero if missing
 }
 
 // LastKeptLook returns the last look at the kept folders, also of an earlier
@@ -36,7 +37,7 @@ func (d *Drop) LastKeptLook() KeptLook {
 	defer d.keptMu.Unlock()
 	if d.kept.At.IsZero() {
 		scan, _ := d.shared.Scans.scanOf(d.Settings)
-		return KeptLook{scan.KeptLook, scan.KeptUnread}
+		return KeptLook{scan.KeptLook, scan.KeptUnread, scan.KeptSince}
 	}
 	return d.kept
 }
@@ -46,7 +47,7 @@ func (d *Drop) LastKeptLook() KeptLook {
 func (d *Drop) NoteKeptLook(l KeptLook) {
 	d.keptMu.Lock()
 	defer d.keptMu.Unlock()
-	d.kept = KeptLook{asStored(l.At), l.Unread}
+	d.kept = KeptLook{asStored(l.At), l.Unread, asStored(l.Since)}
 }
 
 // LookForClaim reports whether the claimed folder of an open entry is in its

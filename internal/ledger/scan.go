@@ -30,6 +30,7 @@ type Scan struct {
 
 	KeptLook   time.Time // when the last look at all kept folders of the drop began; zero if missing
 	KeptUnread uint64    // of them, those that could not be read then
+	KeptSince  time.Time // when the last look began that compared all of them: the next one reads what changed since
 
 	IgnoredByRule   IgnoredNames // by the drop's own rules
 	IgnoredBySystem IgnoredNames // made by file systems, file servers and the like

@@ -159,7 +159,10 @@ func (c *Checker) checkFile(ctx context.Context, l *look, e ledger.Entry, r *Res
 		}
 	}
 	switch {
-	case l == nil || e.NeedsReconcile:
+	case l == nil:
+		return "", context.Cause(ctx)
+	case e.NeedsReconcile:
+		l.isPart = true
 		return "", context.Cause(ctx)
 	case e.Source == ledger.Claimed:
 		return l.lookForClaim(e)

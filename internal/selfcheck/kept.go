@@ -18,6 +18,9 @@ const (
 	// machine's before a change is found later, by the digest.
 	lookMargin = time.Hour
 
+	// firstSince is how far back the first look at a drop reads what changed.
+	firstSince = 24 * time.Hour
+
 	// digestTurn is over how many days the digests of all kept files are compared.
 	digestTurn = 30
 )
@@ -26,8 +29,9 @@ const (
 type look struct {
 	drop   *dropwork.Drop
 	began  time.Time
-	since  time.Time // when the look before began; zero if missing
+	since  time.Time // what changed since then is read
 	away   bool      // the drop was not there for a part of it: it does not count
+	isPart bool      // of a kept folder nothing is known: the next look has the same since
 	unread uint64
 }
 
@@ -39,16 +43,25 @@ func (c *Checker) beginLooks() map[string]*look {
 		return all
 	}
 	for _, d := range c.Drops {
-		all[d.Settings.Name] = &look{drop: d, began: c.Now().Wall, since: d.LastKeptLook().At, away: d.CheckUsable() != nil}
+		l := &look{drop: d, began: c.Now().Wall, since: d.LastKeptLook().Since, away: d.CheckUsable() != nil}
+		if l.since.IsZero() || l.since.After(l.began) { // else the first look would read the whole archive
+			l.since = l.began.Add(-firstSince)
+		}
+		all[d.Settings.Name] = l
 	}
 	return all
 }
 
 // end notes the look, unless the drop was away.
 func (l *look) end() {
-	if !l.away && l.drop.CheckUsable() == nil {
-		l.drop.NoteKeptLook(dropwork.KeptLook{At: l.began, Unread: l.unread})
+	if l.away || l.drop.CheckUsable() != nil {
+		return
 	}
+	since := l.began
+	if l.isPart {
+		since = l.since
+	}
+	l.drop.NoteKeptLook(dropwork.KeptLook{At: l.began, Unread: l.unread, Since: since})
 }
 
 // sort tells what an error of a look means: a drop that is away says so itself.
@@ -76,21 +89,21 @@ func (l *look) lookForClaim(e ledger.Entry) (what string, err error) {
 
 // lookAtKept compares a kept folder with what was archived or delivered. Each look
 // compares names and sizes, and reads the files that changed since the look before.
-// The digests of all files are compared in turn, some folders each day.
+// The digests of all files are compared in turn, some folders each day. Until
+// each folder could be read, the next look reads from the same time on: a folder
+// that cannot be read for a while must not hide what changed in it before.
 func (c *Checker) lookAtKept(ctx context.Context, l *look, e ledger.Entry, r *Result) error {
 	doc, _, err := c.Ledger.Document(e.Key)
 	if err != nil {
 		return err
 	}
 	how := drop.Look{ChangedSince: l.since.Add(-lookMargin), ReadsAll: e.SourceDiffers() || isTurnOf(e.Key, l.since, l.began)}
-	if l.since.IsZero() || l.since.After(l.began) { // else the first look would read the whole archive
-		how.ChangedSince = l.began.Add(-lookMargin)
-	}
 	found, err := l.drop.LookAtKept(ctx, e, doc, how)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err != nil {
+		l.isPart = true
 		return l.sort(err)
 	}
 	if e.SaysOfSource(found) || c.KeptFound == nil {
@@ -106,20 +119,23 @@ func (c *Checker) lookAtKept(ctx context.Context, l *look, e ledger.Entry, r *Re
 	isNew, err := c.KeptFound(ctx, e, ledger.SourceLooked{Cause: found})
 	if isNew {
 		r.Kept++
+	} else {
+		l.isPart = true
 	}
 	return err
 }
 
 // isTurnOf reports whether the digests of an entry's files are compared by a look
-// on that day: on one of thirty, or because its day passed without a look since
-// the look before. A look that takes hours, or a machine that is off on some
-// days, must not leave out the same folders each time.
+// on that day: on one of thirty, or because its day passed since the last look
+// that compared all folders. A look that takes hours, a machine that is off on
+// some days, or a folder that cannot be read on its day must not leave out the
+// same folders each time.
 func isTurnOf(k archive.Key, before, now time.Time) bool {
 	h := fnv.New32a()
 	h.Write(k[:])
 	today := dayOf(now)
 	passed := (today + digestTurn - int64(h.Sum32()%digestTurn)) % digestTurn // days since its last turn
-	return passed == 0 || !before.IsZero() && today-passed > dayOf(before)
+	return passed == 0 || today-passed > dayOf(before)
 }
 
 func dayOf(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }

@@ -30,7 +30,7 @@ func TestLook_I12_EachFolderHasItsTurn(t *testing.T) {
 	}
 	at := 0
 	for k := range 200 {
-		if isTurnOf(archive.Key{byte(k)}, time.Time{}, began) {
+		if isTurnOf(archive.Key{byte(k)}, began.Add(-firstSince), began) {
 			at++
 		}
 	}

@@ -44,6 +44,7 @@ var scanForm = &message[ledger.Scan]{"Scan", []field[ledger.Scan]{
 	listField(15, "missing", missingForm, func(s *ledger.Scan) *[]ledger.MissingFolder { return &s.Missing }),
 	instantField(16, "kept_look", func(s *ledger.Scan) *time.Time { return &s.KeptLook }),
 	numberField(17, "kept_unread", func(s *ledger.Scan) *uint64 { return &s.KeptUnread }),
+	instantField(18, "kept_since", func(s *ledger.Scan) *time.Time { return &s.KeptSince }),
 }}
 
 // PutScans stores what was last seen in some drop folders, in place of what was known of them. No journal line tells of it.
