@@ -200,7 +200,12 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	}
 	defer func() { err = errors.Join(err, r.Discard()) }()
 	out.Info = r.Ledger.Info()
-	drops, done, err := OpenDrops(cfg, r.Ledger)
+	// Only a ledger in its place signs anything, and the daemon writes its key into the mark of each drop folder that it opens. Until then
+	// the marks keep the keys of the lost one, and a call that fails adds none.
+	shared, lost := sharedForCommand(cfg, r.Ledger), out.Info
+	lost.ReceiptKeys = ours.ReceiptKeys
+	shared.Takeover = dropwork.NewTakeover(cfg.StateDir, fixedInfo(lost), shared.Log, shared.EndProcess)
+	drops, done, err := openDrops(cfg, shared)
 	if err != nil {
 		return out, err
 	}
@@ -216,6 +221,12 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	out.Kept, err = r.Commit()
 	return out, err
 }
+
+// fixedInfo is what a ledger says of itself, where the marks of the drop folders
+// are to say something else.
+type fixedInfo ledger.Info
+
+func (i fixedInfo) Info() ledger.Info { return ledger.Info(i) }
 
 // checkReplaceable refuses to make a ledger anew where one is there that can be worked with.
 func checkReplaceable(ctx context.Context, cfg Config) error {
@@ -261,7 +272,8 @@ func (cfg Config) findOwner() (ours drop.OwnershipMark, err error) {
 }
 
 // readReceiptKeys returns the keys of the lost ledger, by the marks of the drop
-// folders, and which marks are untrusted.
+// folders, and which marks are untrusted. With one more key the list still fits
+// into a mark.
 func (cfg Config) readReceiptKeys() (keys, untrusted []string, err error) {
 	for _, d := range cfg.Drops {
 		found, err := drop.ReadReceiptKeys(d.Path)
@@ -278,12 +290,15 @@ func (cfg Config) readReceiptKeys() (keys, untrusted []string, err error) {
 			}
 		}
 	}
-	return keys, untrusted, nil
+	return keys[:min(len(keys), drop.MostReceiptKeys-1)], untrusted, nil
 }
 
 // OpenDrops opens every drop folder for a command that works while no daemon does.
 func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done func() error, err error) {
-	shared := sharedForCommand(cfg, l)
+	return openDrops(cfg, sharedForCommand(cfg, l))
+}
+
+func openDrops(cfg Config, shared *dropwork.Shared) (drops []recovery.Drop, done func() error, err error) {
 	var handles []*dropwork.Handle
 	done = func() error {
 		var errs []error

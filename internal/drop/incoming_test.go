@@ -315,7 +315,7 @@ func TestReadReceiptKeys_I12_OnlyWhatNobodyElseCouldWrite(t *testing.T) {
 	kit.Rows(t, map[string]row{
 		"AsWritten":        {keys: []string{"one", "two"}, want: 2},
 		"None":             {},
-		"MoreThanAreEver":  {keys: many, want: mostReceiptKeys},
+		"MoreThanAreEver":  {keys: many, want: MostReceiptKeys},
 		"GroupMayWriteIt":  {keys: []string{"one"}, change: func(_, mark string) error { return os.Chmod(mark, 0o660) }, untrusted: true},
 		"GroupMayReplace":  {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chmod(dir, 0o770) }, untrusted: true},
 		"OthersMayReplace": {keys: []string{"one"}, change: func(dir, _ string) error { return os.Chmod(dir, 0o702) }, untrusted: true},

@@ -71,15 +71,16 @@ func ReadReceiptKeys(path string) (keys []string, err error) {
 	if slices.Contains(withoutOwners, network) {
 		return nil, &UntrustedKeysError{fmt.Sprintf("%s/%s is on a share of type %s, which does not say who wrote it", vaultdDir, markFile, network)}
 	}
-	return m.ReceiptKeys[:min(len(m.ReceiptKeys), mostReceiptKeys)], nil
+	return m.ReceiptKeys[:min(len(m.ReceiptKeys), MostReceiptKeys)], nil
 }
 
 // withoutOwners are the network file systems whose owners and rights are those
 // that the mount gives to everything.
 var withoutOwners = []string{"cifs", "smb", "fuse", "9p", "ncp", "vboxsf", "vmhgfs"}
 
-// mostReceiptKeys bounds the mark: each rebuild adds one key, the newest first.
-const mostReceiptKeys = 32
+// MostReceiptKeys bounds the mark, which is read up to 4,096 bytes: each rebuild
+// adds one key, the newest first.
+const MostReceiptKeys = 32
 
 // ReadMark reads the mark of the drop folder at path. It takes no lock and changes nothing. ok is false where the folder is
 // there without a mark. The error wraps [ErrUnavailable] where there is no folder.
