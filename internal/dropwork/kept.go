@@ -182,17 +182,19 @@ func readNote(dir *durable.Dir, name string) (text []byte, fault string, err err
 // as vaultd wrote it, so it only has to be that of this entry: a ledger that was
 // restored or rebuilt since knows the times and the service's answers from
 // elsewhere. It accepts an unsigned note only of an entry that it knows from the
-// note and the service alone.
+// note and the service alone, and only in the form in which vaultd wrote it.
 func (d *Drop) matchNote(e ledger.Entry, doc ledger.Document, text []byte) (isSame bool, facts []string, err error) {
 	_, unsigned := proof.CheckSignature(text, d.shared.Ledger.Info().ReceiptKeys)
 	mayMatch := unsigned == nil || e.RegisteredAt.IsZero() && !errors.Is(unsigned, proof.ErrSignature)
 	var files []proof.ReceiptFile
+	var asWritten []byte
 	if e.State == ledger.Delivered {
 		want, err := proof.NewDelivery(d.shared.Environment, e, doc, nil)
 		if err != nil {
 			return false, nil, err
 		}
 		have, err := proof.ParseDelivery(text)
+		asWritten = have.Encode()
 		// These may have come later, or were said of the folder of then.
 		have.Double, have.Journal, have.Rejected, have.Requests, have.Differs = want.Double, want.Journal, want.Rejected, want.Requests, nil
 		have.Seen, have.Registered, have.Delivered = want.Seen, want.Registered, want.Delivered
@@ -204,6 +206,7 @@ func (d *Drop) matchNote(e ledger.Entry, doc ledger.Document, text []byte) (isSa
 			return false, nil, err
 		}
 		have, err := proof.ParseReceipt(text)
+		asWritten = have.Encode()
 		have.Double, have.Journal, have.Requests, have.Differs = want.Double, want.Journal, want.Requests, nil // as above
 		have.Seen, have.Registered, have.Uploaded, have.Record = want.Seen, want.Registered, want.Uploaded, want.Record
 		if unsigned == nil {
@@ -213,6 +216,9 @@ func (d *Drop) matchNote(e ledger.Entry, doc ledger.Document, text []byte) (isSa
 	}
 	for _, f := range files {
 		facts = append(facts, f.SHA256)
+	}
+	if errors.Is(unsigned, proof.ErrUnsigned) && !proof.HasWrittenForm(text, asWritten) {
+		mayMatch = false
 	}
 	return isSame && mayMatch, facts, nil
 }

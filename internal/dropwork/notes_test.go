@@ -168,6 +168,7 @@ func TestLook_I12_AReceiptOfAnEarlierLedger(t *testing.T) {
 		"SignedAndRecovered":  {recovered, signed, true},
 		"Unsigned":            {e, then.Encode(), false},
 		"UnsignedRecovered":   {recovered, then.Encode(), true},
+		"AKeyTwice":           {recovered, bytes.Replace(then.Encode(), []byte(`  "key": `), []byte("  \"key\": \"other\",\n  \"key\": "), 1), false},
 		"ByAnotherKey":        {e, proof.Sign(then.Encode(), stranger), false},
 		"ChangedAndRecovered": {recovered, bytes.Replace(signed, []byte("2026"), []byte("2025"), 1), false},
 		"OfAnotherEntry":      {recovered, proof.Sign(other.Encode(), l), false},

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -66,6 +67,14 @@ func CheckSignature(text []byte, keys []string) (publicKey string, err error) {
 		return publicKey, ErrSignature
 	}
 	return publicKey, nil
+}
+
+// HasWrittenForm reports whether a note has the form in which vaultd wrote it. An
+// unsigned one must: in another form, as with a key twice, two readers could read
+// different things.
+func HasWrittenForm(text, asWritten []byte) bool {
+	var have, want bytes.Buffer
+	return errors.Join(json.Compact(&have, text), json.Compact(&want, asWritten)) == nil && bytes.Equal(have.Bytes(), want.Bytes())
 }
 
 // parsePublicKey returns nil unless the text is an Ed25519 key.

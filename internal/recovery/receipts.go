@@ -1,11 +1,9 @@
 package recovery
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,8 +88,7 @@ func readReceipt(dir *durable.Dir, environment string, keys []string) (ev eviden
 }
 
 // explainUnsigned says why a note counts as unsigned; empty: this ledger signed
-// it. An unsigned note must have the form in which vaultd wrote it: in another
-// one, two readers could read different things.
+// it. An unsigned note must have the form in which vaultd wrote it.
 func explainUnsigned(text []byte, keys []string, asWritten []byte) (why string, err error) {
 	_, err = proof.CheckSignature(text, keys)
 	switch {
@@ -100,8 +97,7 @@ func explainUnsigned(text []byte, keys []string, asWritten []byte) (why string, 
 	case !errors.Is(err, proof.ErrUnsigned):
 		return err.Error(), nil
 	}
-	var have, want bytes.Buffer
-	if bad := errors.Join(json.Compact(&have, text), json.Compact(&want, asWritten)); bad != nil || !bytes.Equal(have.Bytes(), want.Bytes()) {
+	if !proof.HasWrittenForm(text, asWritten) {
 		return "", errors.New("is not as vaultd wrote it, and has no signature")
 	}
 	return err.Error(), nil
