@@ -161,6 +161,10 @@ var needCases = []struct {
 	{"damaged", func(w *needWorld) { w.state.Check = selfcheck.Result{At: needNoon, Ledger: []string{"line 7"}} }},
 	{"files", func(w *needWorld) { w.state.Check = selfcheck.Result{At: needNoon, Files: []string{"a receipt"}} }},
 	{"check", func(w *needWorld) { w.state.Check = selfcheck.Result{At: needNoon, Unread: []string{"a receipt"}} }},
+	{"check", func(w *needWorld) {
+		w.end(ledger.Vault)
+		w.drop.Scan.KeptSince = needNoon.Add(-73 * time.Hour)
+	}},
 	{"balance", func(w *needWorld) { w.spoil = func(s *present.StatusSummary) { s.Balance.Agrees = false } }},
 	{"configuration", func(w *needWorld) { w.v.reloadFault = "line 3: unknown key" }},
 	{"binding", func(w *needWorld) { w.v.state, w.v.cfg.Service.Environment = nil, "production" }},

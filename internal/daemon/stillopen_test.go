@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/present"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/test/kit"
 )
 
@@ -344,6 +346,28 @@ func TestLook_I12_UnreadableForAWhile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// I12, I26: since when no look came to its end is known from the first one on,
+// so that people can be called.
+func TestLook_I12_I26_NeverEnds(t *testing.T) {
+	t.Parallel()
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.drop("Huber 88", "88", "one", false)
+		h.pass()
+		began := time.Now()
+		for range 3 { // each is ended after it began, as by a reload
+			ctx, end := context.WithCancel(h.t.Context())
+			c := h.d.selfChecker()
+			c.Now = func() archive.Instant { end(); return archive.Instant{Wall: time.Now()} }
+			kit.Want(t, "the check came to its end", c.CheckFiles(ctx, &selfcheck.Result{}) == nil, false)
+			h.waits(24 * 60)
+		}
+		h.pass()
+		s := kit.Value(h.d.Ledger().Scans())(t)[0]
+		kit.Want(t, "the last look", s.KeptLook.IsZero(), true)
+		kit.Want(t, "since when nothing is known", s.KeptSince.After(began.Add(-25*time.Hour)) && s.KeptSince.Before(began), true)
+	})
 }
 
 // I12: nothing is called missing in a drop folder that is away, and no look of it

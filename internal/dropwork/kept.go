@@ -35,7 +35,7 @@ type KeptLook struct {
 func (d *Drop) LastKeptLook() KeptLook {
 	d.keptMu.Lock()
 	defer d.keptMu.Unlock()
-	if d.kept.At.IsZero() {
+	if d.kept == (KeptLook{}) {
 		scan, _ := d.shared.Scans.scanOf(d.Settings)
 		return KeptLook{scan.KeptLook, scan.KeptUnread, scan.KeptSince}
 	}

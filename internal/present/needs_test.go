@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
 
@@ -40,6 +41,33 @@ func TestUnfitReasons_I26(t *testing.T) {
 			row.spoil(&s)
 			s.AddNeeds(Clock{noon, time.UTC})
 			kit.Want(t, "the reasons", strings.Join(s.UnfitReasons(), "; "), row.want)
+		})
+	}
+}
+
+// I12, I26: looks at the kept folders that never come to their end are a need.
+func TestNeeds_I12_I26_LooksThatNeverEnd(t *testing.T) {
+	for name, row := range map[string]struct {
+		spoil func(s *StatusSummary, d *DropScan)
+		needs int
+	}{
+		"Late":          {func(*StatusSummary, *DropScan) {}, 1},
+		"InTime":        {func(_ *StatusSummary, d *DropScan) { d.Scan.KeptSince = noon.Add(-71 * time.Hour) }, 0},
+		"NoneYet":       {func(_ *StatusSummary, d *DropScan) { d.Scan.KeptSince = time.Time{} }, 0},
+		"NothingKept":   {func(s *StatusSummary, _ *DropScan) { s.Balance.States = nil }, 0},
+		"OnlyDelivered": {func(s *StatusSummary, _ *DropScan) { s.Balance.States = map[string]uint64{"delivered": 1} }, 1},
+		"SafeMode":      {func(s *StatusSummary, _ *DropScan) { s.Safe = &SafeMode{} }, 0},
+		"Off":           {func(s *StatusSummary, _ *DropScan) { s.Running = false }, 0},
+		"NoDropAnyMore": {func(_ *StatusSummary, d *DropScan) { d.Configured = false }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := StatusSummary{Running: true, At: noon, Attention: EntryCounts{}, Balance: Balance{Agrees: true, States: map[string]uint64{"archived": 1}}}
+			d := DropScan{Name: "acme-in", Configured: true, Scan: ledger.Scan{KeptSince: noon.Add(-73 * time.Hour)}}
+			row.spoil(&s, &d)
+			c := Clock{noon, time.UTC}
+			s.AddScans([]DropScan{d}, c)
+			s.AddNeeds(c)
+			kit.Want(t, "needs about the check", s.CountNeeds()["check"], row.needs)
 		})
 	}
 }

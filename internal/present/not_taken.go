@@ -105,6 +105,7 @@ func (s *StatusSummary) AddScans(drops []DropScan, c Clock) {
 		if d.Configured && !d.Scan.LastScan.IsZero() && (s.LastScan.IsZero() || d.Scan.LastScan.Before(s.LastScan)) {
 			s.LastScan = d.Scan.LastScan
 		}
+		s.addLateLook(d, c)
 		named, more := d.Scan.ItemsForPerson(c.Now, d.RemindAfter)
 		named = slices.DeleteFunc(named, func(p ledger.PendingItem) bool { return needsMending[p.Reason] }) // these are needs at once
 		if len(named) == 0 {
@@ -117,6 +118,19 @@ func (s *StatusSummary) AddScans(drops []DropScan, c Clock) {
 		s.LongNotTaken = append(s.LongNotTaken, Need{When: "soon", What: "not-taken", Count: n, Names: describeLongPending(named, c),
 			Text: fmt.Sprintf("drop %s: %s not taken for longer than %s", d.Name, FormatCount(n, "thing", "things"), FormatAge(d.RemindAfter)),
 			Do:   do})
+	}
+}
+
+// lateLook is how old the last look that compared all kept folders may be: it is
+// made daily.
+const lateLook = 3 * 24 * time.Hour
+
+// addLateLook adds that the looks at the kept folders of a drop do not come to
+// their end. In safe mode and while vaultd is off there are none.
+func (s *StatusSummary) addLateLook(d DropScan, c Clock) {
+	if since := d.Scan.KeptSince; s.Running && s.Safe == nil && d.Configured && s.Balance.States[ledger.Archived.String()]+s.Balance.States[ledger.Delivered.String()] > 0 && !since.IsZero() && c.Now.Sub(since) > lateLook {
+		s.add(Need{What: "check", Count: 1, Text: fmt.Sprintf("drop %s: its kept folders were not all compared since %s", d.Name, c.Brief(since)),
+			Do: "let vaultd run until its check ends: each start and reload begins it again; folders that cannot be read, or that wait for vaultd reconcile, keep it from its end"})
 	}
 }
 

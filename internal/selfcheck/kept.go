@@ -43,9 +43,12 @@ func (c *Checker) beginLooks() map[string]*look {
 		return all
 	}
 	for _, d := range c.Drops {
-		l := &look{drop: d, began: c.Now().Wall, since: d.LastKeptLook().Since, away: d.CheckUsable() != nil}
+		last := d.LastKeptLook()
+		l := &look{drop: d, began: c.Now().Wall, since: last.Since, away: d.CheckUsable() != nil}
 		if l.since.IsZero() || l.since.After(l.began) { // else the first look would read the whole archive
 			l.since = l.began.Add(-firstSince)
+			// Noted at once: people must learn of looks that never end.
+			d.NoteKeptLook(dropwork.KeptLook{At: last.At, Unread: last.Unread, Since: l.since})
 		}
 		all[d.Settings.Name] = l
 	}
