@@ -38,7 +38,8 @@ var listedWaits = &analysis.Analyzer{
 					names[o.Pkg().Name()+"."+o.Name()] = true
 				}
 			}
-			if names["time.Sleep"] && !names["synctest.Test"] && !names["kit.Waits"] {
+			isBubble := names["synctest.Test"] || names["kit.Bubble"] || names["kit.ParallelBubble"]
+			if names["time.Sleep"] && !isBubble && !names["kit.Waits"] {
 				pass.Reportf(fn.Pos(), "%s sleeps in real time: have it in a synctest bubble, wait for an event, or call kit.Waits", fn.Name.Name)
 			}
 		}
