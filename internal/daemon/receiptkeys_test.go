@@ -60,3 +60,31 @@ func TestRebuild_I12_AFailedTryAddsNoKey(t *testing.T) {
 		kit.Want(h.t, "keys in the mark of the daemon", fmt.Sprint(kit.Value(drop.ReadReceiptKeys(h.path))(h.t)), fmt.Sprint(r.Info.ReceiptKeys))
 	})
 }
+
+// I12: a backup from before a rebuild lacks the key of the rebuilt ledger. Its
+// restore takes it from the marks, so that receipts that were signed in between
+// stay known, in the ledger and in the marks.
+func TestRestore_I12_KeepsTheKeysOfTheMarks(t *testing.T) {
+	t.Parallel()
+	withDaemon(t, nil, func(h *testDaemon) {
+		backup, own := h.opened(h.backup()), h.d.Ledger().Info().ReceiptKeys[0]
+		h.halt()
+		h.must(os.Remove(filepath.Join(h.cfg.StateDir, "ledger.db")))
+		later := kit.Value(Rebuild(h.t.Context(), h.cfg, operator.Person{}))(h.t).Info.ReceiptKeys[0]
+		h.again()
+		h.pass()
+		h.halt()
+		r := kit.Value(Restore(h.t.Context(), h.cfg, backup, true, operator.Person{}))(h.t)
+		want := fmt.Sprint([]string{own, later})
+		kit.Want(h.t, "keys of the ledger", fmt.Sprint(r.Info.ReceiptKeys), want)
+		kit.Want(h.t, "keys in the mark", fmt.Sprint(kit.Value(drop.ReadReceiptKeys(h.path))(h.t)), want)
+		h.again()
+		kit.Want(h.t, "keys of the daemon", fmt.Sprint(h.d.Ledger().Info().ReceiptKeys), want)
+		kit.Want(h.t, "keys in its mark", fmt.Sprint(kit.Value(drop.ReadReceiptKeys(h.path))(h.t)), want)
+		h.halt()
+		h.must(os.Chmod(filepath.Join(h.path, ".vaultd", "drop.json"), 0o666))
+		r = kit.Value(Restore(h.t.Context(), h.cfg, backup, true, operator.Person{}))(h.t)
+		kit.Want(h.t, "keys of a mark that others may write", fmt.Sprint(r.Info.ReceiptKeys), fmt.Sprint([]string{own}))
+		h.again()
+	})
+}

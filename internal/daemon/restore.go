@@ -81,10 +81,21 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	case last.epoch > ours.Epoch:
 		return out, &LaterError{Drop: last.drop, Folder: last.epoch, Backup: ours.Epoch}
 	}
+	// Receipts that a rebuild or a later state signed since the backup stay known by the keys in the marks.
+	found, _, err := cfg.readReceiptKeys()
+	if err != nil {
+		return out, err
+	}
+	ours.ReceiptKeys = slices.Clone(info.ReceiptKeys[:min(len(info.ReceiptKeys), 1)]) // its own, which signs
+	for _, key := range slices.Concat(found, info.ReceiptKeys) {
+		if len(ours.ReceiptKeys) < drop.MostReceiptKeys && !slices.Contains(ours.ReceiptKeys, key) {
+			ours.ReceiptKeys = append(ours.ReceiptKeys, key)
+		}
+	}
 	by, note := p.Sign()
 	// After a crash here the old ledger is in its place or the new one. The folders are marked later: until then whoever works there goes on.
 	out.RestoreResult, err = boltledger.Restore(ctx, boltledger.ReplacementConfig{
-		Dir: cfg.StateDir, Location: cfg.Location, Backup: backup, Epoch: epoch,
+		Dir: cfg.StateDir, Location: cfg.Location, Backup: backup, Epoch: epoch, ReceiptKeys: ours.ReceiptKeys,
 		Mark: ledger.Mark{Name: ledger.MarkRestored, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
 	})
 	if err != nil {
@@ -279,6 +290,9 @@ func (cfg Config) readReceiptKeys() (keys, untrusted []string, err error) {
 		found, err := drop.ReadReceiptKeys(d.Path)
 		if why, is := errors.AsType[*drop.UntrustedKeysError](err); is {
 			untrusted = append(untrusted, fmt.Sprintf("drop %s: %v", d.Name, why))
+			continue
+		}
+		if errors.Is(err, drop.ErrUnavailable) {
 			continue
 		}
 		if err != nil {

@@ -24,6 +24,9 @@ type ReplacementConfig struct {
 	Info   ledger.Info // of a new ledger; with Backup, its ID and Environment must match where they are given
 	Epoch  uint64      // of the result; 0: as it is in the backup, or in Info
 
+	// ReceiptKeys are the keys of the result, with Backup: its own first. Nil: as they are in the backup.
+	ReceiptKeys []string
+
 	Mark ledger.Mark  // restored or rebuilt: the first thing it tells of
 	Note *ledger.Note // the reason that was given; may be nil
 
@@ -95,7 +98,7 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	// The mark comes first: whatever happens from here on, nobody can open this ledger outside safe mode.
 	return r.Ledger.askCommitter(ctx, markRequest{
-		mark: m, note: r.c.Note, marking: r.c.Backup != nil, epoch: r.c.Epoch, replaced: outside, replacesHead: true,
+		mark: m, note: r.c.Note, marking: r.c.Backup != nil, epoch: r.c.Epoch, receiptKeys: r.c.ReceiptKeys, replaced: outside, replacesHead: true,
 	}.apply)
 }
 

@@ -59,6 +59,7 @@ type markRequest struct {
 	note         *ledger.Note
 	marking      bool        // the entries that are not at rest are to be marked
 	epoch        uint64      // raises the ledger's; 0: leaves it
+	receiptKeys  []string    // in place of the ledger's, with epoch; nil: leaves them
 	replaced     *headRecord // the outside head that the ledger is put in place of
 	replacesHead bool        // replaced counts, even where it is nil
 	budget       uint64      // downloads that the month may have; of a download alone
@@ -144,7 +145,9 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 		return nil
 	}
 	info := g.ledger.info
-	info.Epoch = m.epoch
+	if info.Epoch = m.epoch; m.receiptKeys != nil {
+		info.ReceiptKeys = m.receiptKeys
+	}
 	g.ledger.info = info // nobody else has the ledger yet
 	return meta.Put(infoKey, infoForm.encode(&info))
 }
