@@ -5,10 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/kit"
 )
 
@@ -36,6 +40,23 @@ func TestCheck_HastySettle(t *testing.T) {
 		if out, errs, code := runHere("check", "--offline", "--config", writeConfig(t, text)); code != exitDone || strings.Contains(out, "LOOK AT  drop acme-in: settle is 2s") != warned {
 			t.Errorf("%s: exit %d: %s%s", keys, code, out, errs)
 		}
+	}
+}
+
+// I28: a ledger in the form of another version, which run refuses, is named
+// with what to do.
+func TestCheck_I28_LedgerOfAnotherVersion(t *testing.T) {
+	secret, dir := secretFile(t, "s\n", 0o600), t.TempDir()
+	path := writeConfig(t, strings.ReplaceAll(smallConfig, "/etc/vaultd/secret", secret)+"state_dir: "+dir+"\n")
+	kit.Must(t, boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://vault.example", Created: time.Now()}))
+	for _, key := range []string{"", "form", "schema"} {
+		if key != "" {
+			db := kit.Value(bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, nil))(t)
+			kit.Must(t, db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("meta")).Put([]byte(key), []byte("99")) }))
+			kit.Must(t, db.Close())
+		}
+		out, errs, code := runHere("check", "--offline", "--config", path)
+		kit.Check(t, code == exitDone && strings.Count(out, "LOOK AT  state_dir: ") == min(len(key), 1), "%q changed: exit %d, %s%s, want one line about state_dir: %t", key, code, out, errs, key != "")
 	}
 }
 

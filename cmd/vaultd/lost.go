@@ -109,6 +109,10 @@ func ledgerTrouble(cfg config.Config) string {
 	if words := describeLostLedger(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
 		return "the ledger is missing, and " + words + ". " + adviceRestore
 	}
+	if errors.Is(err, ledger.ErrNewerSchema) || errors.Is(err, ledger.ErrDevelopment) {
+		_, do := exitCodeOfLocal(err)
+		return err.Error() + ": " + do
+	}
 	if err != nil { // it was never made, a daemon has it, or it is not ours to open: they say it themselves
 		return ""
 	}
