@@ -39,11 +39,11 @@ func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
 	publishExtract(t, emu, "4711")
 	publishExtract(t, emu, "4712")
 	p := s.beginProcess()
-	waitFor(t, "two files", func() bool { return countSent(emu) >= 2 })
+	kit.Await(t, "two files", func() bool { return countSent(emu) >= 2 })
 	p.kill(t)
 	kit.Must(t, emu.SetFaults(emulator.Faults{}))
 	p = s.begin()
-	waitFor(t, "both extracts to be acknowledged", func() bool {
+	kit.Await(t, "both extracts to be acknowledged", func() bool {
 		all := emu.PublishedExtracts()
 		return all[0].IsAcknowledged && all[1].IsAcknowledged
 	})

@@ -15,8 +15,8 @@ import (
 
 // collectHistory gathers what the page draws. It costs the same whatever the
 // ledger holds: it reads counts, totals and a bounded number of rows and
-// entries. What the catalog cannot tell now is left out, and the history says
-// why. If the ledger's own figures are damaged the history has no others: a
+// entries. Figures that the catalog does not have now are left out, and the
+// history says why. If the ledger's own figures are damaged the history has no others: a
 // page that shows zeros would say that nothing was archived.
 func (v view) collectHistory(ctx context.Context) (present.History, error) {
 	h := present.NewHistory(v.Clock)

@@ -123,7 +123,8 @@ func ledgerTrouble(cfg config.Config) string {
 	return text + ": " + do
 }
 
-// checkBinding returns a [*daemon.BindingError] where the ledger was made for another environment or service than cfg names.
+// checkBinding returns a [*daemon.BindingError] where the ledger was made for
+// another environment or service than cfg names.
 func checkBinding(info ledger.Info, cfg config.Config) error {
 	return daemon.CheckBinding(info, cfg.Service.Environment, cfg.Service.BaseURL, otherAddresses(cfg))
 }

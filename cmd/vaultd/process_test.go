@@ -211,9 +211,6 @@ func (p *process) hup(t *testing.T) {
 	kit.Must(t, p.Process.Signal(syscall.SIGHUP))
 }
 
-// waitFor is kit.Await.
-func waitFor(t *testing.T, what string, ready func() bool) { t.Helper(); kit.Await(t, what, ready) }
-
 // awaitSocket waits until the process listens on its socket: one that was
 // killed leaves its own.
 func (p *process) awaitSocket(t *testing.T, stateDir string) {

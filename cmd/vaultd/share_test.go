@@ -273,7 +273,7 @@ func TestMountModes_I26_I27_OneKey(t *testing.T) {
 	p := s.begin()
 	s.add("acme", "mine", 2)
 	s.add("beta", "other", 2)
-	waitFor(t, "the other drop's to be archived", s.inState("archived", 2))
+	kit.Await(t, "the other drop's to be archived", s.inState("archived", 2))
 	kit.Holds(t, "doctor", s.must(1, "doctor"), append(advice, "FAIL  drop acme: ")...)
 	out, code := s.vaultd("status")
 	kit.Want(t, "exit code of status", code, exitPerson)
@@ -281,8 +281,8 @@ func TestMountModes_I26_I27_OneKey(t *testing.T) {
 
 	s.edit("vault: ACME, ", "vault: ACME, modes: mount, ")
 	s.must(0, "reload")
-	waitFor(t, "all to be archived", s.inState("archived", 4))
-	waitFor(t, "all to lie in their place", func() bool {
+	kit.Await(t, "all to be archived", s.inState("archived", 4))
+	kit.Await(t, "all to lie in their place", func() bool {
 		receipts, err := filepath.Glob(filepath.Join(s.dir, "*", "_archived", "*", "*", "_RECEIPT.json"))
 		return err == nil && len(receipts) == 4
 	})

@@ -37,7 +37,7 @@ func (s *site) forge(from, to string, texts ...string) {
 // kept waits until n folders of the first drop are archived and kept.
 func (s *site) kept(n int) {
 	s.t.Helper()
-	waitFor(s.t, "the folders to be kept", func() bool {
+	kit.Await(s.t, "the folders to be kept", func() bool {
 		all, _ := filepath.Glob(filepath.Join(s.dir, "acme", "_archived", "*", "*"))
 		return len(all) == n
 	})

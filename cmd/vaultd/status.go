@@ -144,7 +144,8 @@ func (v view) collectFacts(t *entryCounts, more ...func(*boltledger.Ledger) erro
 	return s, noteDamage(&s, err)
 }
 
-// findDifferingIndexes names the vaults whose index at the archive differed at the last comparison that concluded something.
+// findDifferingIndexes names the vaults whose index at the archive differed at
+// the last comparison that concluded something.
 func (v view) findDifferingIndexes() (names []string, err error) {
 	lines, err := v.ledger.DifferingIndexes()
 	for _, l := range lines {

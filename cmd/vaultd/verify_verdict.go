@@ -54,8 +54,8 @@ type verdict struct {
 	SentTwice     []string `json:"possiblySentTwice,omitempty"`      // network documents; none of them is possibly double at the archive
 }
 
-// verdictBasis is the earlier verification that one rests on. What lies before its line, and was not changed since, was not
-// read again.
+// verdictBasis is the earlier verification that one rests on. Entries before its
+// line that did not change since were not read again.
 type verdictBasis struct {
 	Line      uint64 `json:"line"`
 	Hash      string `json:"hash"`

@@ -18,9 +18,9 @@
 // to "Expect: 100-continue". The call after each of them is the same attempt.
 //
 // The package keeps nothing on disk, so a crash leaves nothing to clean up.
-// What may have been done by a call that died follows from what its caller
-// committed before it. Of a call that returned, Outcome in [Error] says whether
-// nothing was sent, nothing was done, or nobody knows.
+// The effect that a call may have had when the process died follows from what
+// its caller committed before it. Of a call that returned, Outcome in [Error]
+// says whether nothing was sent, nothing was done, or neither is known.
 package apicall
 
 import (

@@ -58,10 +58,10 @@ func (u *connUse) closeUnlessAnswered() bool {
 }
 
 // answersContent reports whether what came may be an answer to the whole
-// content. What counts is when its bytes came. That net/http has written the
-// request proves less: it also says so where an answer in place of "100
-// Continue" kept the content back, and the answer may have come before the
-// content and be returned after it. If the transport tells no connection, it
+// content. The moment counts at which its bytes came. The word of net/http that
+// the request was written proves less: it also says so where an answer in place
+// of "100 Continue" kept the content back, and the answer may have come before
+// the content and be returned after it. If the transport tells no connection, it
 // only counts that the content was handed out.
 func (u *connUse) answersContent(c *content) bool {
 	if u == nil {

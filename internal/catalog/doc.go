@@ -3,8 +3,8 @@
 // the ledger and can be made again at any time.
 //
 // It is never a source of truth. No step of the pipeline reads it or waits for
-// it. What it proposes is compared with the ledger before anybody sees it, and
-// what it does not have yet is looked up in the ledger, so that an answer never
+// it. Its proposals are compared with the ledger before anybody sees them, and
+// entries that it does not have yet are looked up in the ledger, so that an answer never
 // misses a committed document. If the file cannot be asked, the ledger is read
 // instead: that is right, and slow. The charts of the pages alone are drawn
 // from rows as they are, and from nothing where the file is not complete. Only

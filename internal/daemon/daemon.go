@@ -325,7 +325,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if !d.disk.AwaitReserve(ctx) {
 		return nil
 	}
-	// Before the first call to a service that is used for the first time: a crash in between leaves a ledger bound to a service that was not called.
+	// Before the first call to a service that is used for the first time: a
+	// crash in between leaves a ledger bound to a service that was not called.
 	if err := d.ledger.BindAddresses(ctx, d.cfg.Others); err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -81,7 +81,8 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	case last.epoch > ours.Epoch:
 		return out, &LaterError{Drop: last.drop, Folder: last.epoch, Backup: ours.Epoch}
 	}
-	// Receipts that a rebuild or a later state signed since the backup stay known by the keys in the marks.
+	// Receipts that a rebuild or a later state signed since the backup stay
+	// known by the keys in the marks.
 	found, _, err := cfg.readReceiptKeys()
 	if err != nil {
 		return out, err
@@ -211,8 +212,9 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	}
 	defer func() { err = errors.Join(err, r.Discard()) }()
 	out.Info = r.Ledger.Info()
-	// Only a ledger in its place signs anything, and the daemon writes its key into the mark of each drop folder that it opens. Until then
-	// the marks keep the keys of the lost one, and a call that fails adds none.
+	// Only a ledger in its place signs anything, and the daemon writes its key
+	// into the mark of each drop folder that it opens. Until then the marks
+	// keep the keys of the lost one, and a call that fails adds none.
 	shared, lost := sharedForCommand(cfg, r.Ledger), out.Info
 	lost.ReceiptKeys = ours.ReceiptKeys
 	shared.Takeover = dropwork.NewTakeover(cfg.StateDir, fixedInfo(lost), shared.Log, shared.EndProcess)

@@ -248,9 +248,12 @@ func (c *Engine) discardForNetwork(o outgoing, fault *apicall.Error) ledger.Even
 	return ledger.FileUnanswered{NotBefore: c.quickRetryAt(o.entry), Cause: causeOf(fault)}
 }
 
-// packForNetworkAgain makes a package again that is missing from the spool. It must hold the same invoice. What is sent of it has the
-// digests that were recorded, so it need not be the same ZIP unless the document was sent. No intent is committed for this: nothing leaves.
-// The package may turn out to be missing once more, so its use waits longer after each time. why says what was wrong with the package.
+// packForNetworkAgain makes a package again that is missing from the spool. It
+// must hold the same invoice. What is sent of it has the digests that were
+// recorded, so it need not be the same ZIP unless the document was sent. No
+// intent is committed for this: nothing leaves. The package may turn out to be
+// missing once more, so its use waits longer after each time. why says what was
+// wrong with the package.
 func (c *Engine) packForNetworkAgain(ctx context.Context, e ledger.Entry, d Drop, why error) []ledger.Change {
 	packed, err := d.Packer.Pack(ctx, e)
 	if err == nil {

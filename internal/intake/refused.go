@@ -63,7 +63,8 @@ func (e *Engine) enterWay(ctx context.Context, from string) (begun func(), err e
 	return begun, err
 }
 
-// postponeRefused commits that a download led to a host that is not allowed.
+// postponeRefused commits that a download led to a host that is not allowed. A
+// crash before the commit costs one download more: the next start tries again.
 func (w *work) postponeRefused(ctx context.Context, from string, fault *apicall.Error) error {
 	w.cfg.Log.Warn("extracts are not downloaded from a host until the configuration changes", "host", from, "err", fault.Error())
 	w.noteRefusal(fault.Error())

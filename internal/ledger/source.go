@@ -144,7 +144,8 @@ func (ev SourceLooked) apply(e *Entry, _ archive.Instant) error {
 		if before.Text != "" && !e.SourceDiffers() {
 			ev.Cause.Text += ". Before that: " + before.Text
 		}
-		// Only a person decides about what is not as it was archived: it is never removed by itself.
+		// Only a person decides about what is not as it was archived: it is
+		// never removed by itself.
 		e.Cause, e.DisposeAt = ev.Cause, time.Time{}
 		if !e.Contradicted && !e.IsArchivedTwice() {
 			e.Resolved = false // what a person closed before was something else

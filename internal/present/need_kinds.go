@@ -196,7 +196,8 @@ func rankOf(what string) int {
 // IsOn reports whether a surface shows it.
 func (k NeedKind) IsOn(s Surface) bool { return k.On&s != 0 }
 
-// Describe says how many entries of the kind there are. Those that are on their way for too long are so for longer than alertAfter.
+// Describe says how many entries of the kind there are. Those that are on their
+// way for too long are so for longer than alertAfter.
 func (k NeedKind) Describe(n int, alertAfter time.Duration) string {
 	text := FormatCount(n, k.One, k.More)
 	if k.late {

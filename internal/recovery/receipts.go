@@ -43,9 +43,10 @@ func (e *badReceiptError) Error() string { return e.what }
 
 func newBadReceipt(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(format, a...)} }
 
-// readEvidence reads the receipt of an archived folder, and compares the files beside it with what the receipt lists. A receipt
-// that cannot be believed is a *badReceiptError; any other error is of the file system. isForNow is false where the folder is
-// one of the second pass.
+// readEvidence reads the receipt of an archived folder, and compares the files
+// beside it with what the receipt lists. A receipt that cannot be believed is a
+// *badReceiptError; any other error is of the file system. isForNow is false
+// where the folder is one of the second pass.
 func (p *comparison) readEvidence(ctx context.Context, d Drop, l drop.PlacedFolder) (ev evidence, isForNow bool, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	// Something is mounted over the folder: what lies there is not what was archived.

@@ -260,8 +260,8 @@ func (s *Spool) IsCounted() bool {
 	return s.complete
 }
 
-// CheckSpace says why no package of a service queue may be made now: one waits for room in its share, or what lies there is not counted yet.
-// Nil: one may.
+// CheckSpace says why no package of a service queue may be made now: one waits
+// for room in its share, or what lies there is not counted yet. Nil: one may.
 func (s *Spool) CheckSpace(queue string) error {
 	s.mu.Lock()
 	complete, countErr := s.complete, s.countErr

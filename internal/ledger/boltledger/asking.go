@@ -13,11 +13,14 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// mostAsking bounds the notices that wait for an operator. Further ones are kept as all notices are.
+// mostAsking bounds the notices that wait for an operator. Further ones are
+// kept as all notices are.
 const mostAsking = 1000
 
-// AskingNotices returns the kept notices upon which an operator must act and that are about no document that was sent, see
-// [archive.Notification.AsksPerson]: of a sent one its entry says so. They stay until they are closed.
+// AskingNotices returns the kept notices upon which an operator must act and
+// that are about no document that was sent, see
+// [archive.Notification.AsksPerson]: of a sent one its entry says so. They stay
+// until they are closed.
 func (l *Ledger) AskingNotices() (ids []archive.AcknowledgementID, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		ids = readAsking(tx)
@@ -56,8 +59,9 @@ func (g *groupCommit) noteAsking(id archive.AcknowledgementID, asks bool) error 
 	return g.tx.Bucket(metaBucket).Put(askingKey, []byte(text.String()))
 }
 
-// CloseNotice ends that a notice waits for an operator, with a line of the journal about the document that it names. The error wraps
-// [ledger.ErrIllegal] where it does not wait.
+// CloseNotice ends that a notice waits for an operator, with a line of the
+// journal about the document that it names. The error wraps [ledger.ErrIllegal]
+// where it does not wait.
 func (l *Ledger) CloseNotice(ctx context.Context, id archive.AcknowledgementID, about archive.RemoteID, by ledger.Operator, note *ledger.Note, at time.Time) error {
 	// One commit: after a crash the act is in the journal and the notice is closed, or neither.
 	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {

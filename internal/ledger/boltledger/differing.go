@@ -13,8 +13,9 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// differing are the vaults whose archive's index differed from the ledger at the last comparison that concluded something,
-// each with the journal line of that comparison.
+// differing are the vaults whose archive's index differed from the ledger at
+// the last comparison that concluded something, each with the journal line of
+// that comparison.
 type differing map[archive.VaultID]uint64
 
 // addLine takes in a line of the journal.
@@ -48,8 +49,8 @@ func readDiffering(tx *bbolt.Tx) (differing, error) {
 	return d, nil
 }
 
-// noteCompared keeps what a comparison with the archive's index found. It goes into the commit of its line: no crash leaves
-// one without the other.
+// noteCompared keeps what a comparison with the archive's index found. It goes
+// into the commit of its line: no crash leaves one without the other.
 func (g *groupCommit) noteCompared(l ledger.Line) error {
 	d, err := readDiffering(g.tx)
 	if err != nil {
@@ -66,8 +67,9 @@ func (g *groupCommit) noteCompared(l ledger.Line) error {
 	return g.tx.Bucket(metaBucket).Put(differingKey, []byte(text.String()))
 }
 
-// DifferingIndexes returns the journal lines of the last comparisons with the archive's index that concluded something, of the
-// vaults where that differed, in the order of the vaults. It is cheap to ask.
+// DifferingIndexes returns the journal lines of the last comparisons with the
+// archive's index that concluded something, of the vaults where that differed,
+// in the order of the vaults. It is cheap to ask.
 func (l *Ledger) DifferingIndexes() (all []ledger.Line, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		d, err := readDiffering(tx)
@@ -93,7 +95,8 @@ func (l *Ledger) DifferingIndexes() (all []ledger.Line, err error) {
 	return all, err
 }
 
-// checkDiffering compares what is kept with what the journal tells up to a line. A comparison may have come since.
+// checkDiffering compares what is kept with what the journal tells up to a
+// line. A comparison may have come since.
 func (p *part) checkDiffering(tx *bbolt.Tx, upTo, last uint64) error {
 	kept, err := readDiffering(tx)
 	if err != nil {

@@ -57,7 +57,8 @@ func (g *groupCommit) keepReceivedNotice(at archive.Instant, r ReceivedNotice, k
 	if err != nil || isKept && !had.IsForeign() {
 		return nil, err
 	}
-	// The document that it announces is received; another word about a document that came in calls an operator.
+	// The document that it announces is received; another word about a document
+	// that came in calls an operator.
 	if err := g.noteAsking(n.AcknowledgementID, n.AsksPerson() && a.Notice != n.AcknowledgementID); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,8 @@ type ReplacementConfig struct {
 	Info   ledger.Info // of a new ledger; with Backup, its ID and Environment must match where they are given
 	Epoch  uint64      // of the result; 0: as it is in the backup, or in Info
 
-	// ReceiptKeys are the keys of the result, with Backup: its own first. Nil: as they are in the backup.
+	// ReceiptKeys are the keys of the result, with Backup: its own first. Nil:
+	// as they are in the backup.
 	ReceiptKeys []string
 
 	Mark ledger.Mark  // restored or rebuilt: the first thing it tells of
