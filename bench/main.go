@@ -41,7 +41,7 @@ const usage = `vaultbench measures vaultd on this machine. See bench/README.md.
   vaultbench list                 what would be run
   vaultbench gen [flags] SET DIR  write a data set: S, T, L, xml, pdf or jpeg
   vaultbench fill [flags] N DIR   make a ledger of N documents
-  vaultbench size DIR             where the bytes of a ledger are, a document
+  vaultbench size DIR             where the bytes of a ledger are, a document, by bucket
   vaultbench fake [flags]         run the stand-in of the service alone
 
 Each command explains its flags with -h.

@@ -1,17 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
+	"path/filepath"
+
+	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger/boltledger"
 )
 
-// size prints where the bytes of a ledger are, a document, by bucket and by field.
+// size prints where the bytes of a ledger are, a document, by bucket.
 func size(_ context.Context, f *flags) (err error) {
 	words, err := f.read("DIR")
 	if err != nil {
@@ -21,40 +21,30 @@ func size(_ context.Context, f *flags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	sizes, err := l.Sizes()
+	docs := float64(max(l.Balance().Seen, 1))
+	if err := l.Close(); err != nil {
+		return err
+	}
+	db, err := bbolt.Open(filepath.Join(words[0], "ledger.db"), 0, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
-	printSizes(f.stdout, sizes, max(l.Balance().Seen, 1))
-	return nil
-}
-
-func printSizes(w io.Writer, sizes []boltledger.Size, docs uint64) {
-	buckets, all := map[string]int64{}, int64(0)
-	for _, s := range sizes {
-		if !s.IsInflated {
-			buckets[s.Bucket] += s.Bytes
-			all += s.Bytes
-		}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	row := func(name string, records, pages int) {
+		fmt.Fprintf(f.stdout, "%-12s %8.1f %8.1f\n", name, float64(records)/docs, float64(pages)/docs)
 	}
-	slices.SortStableFunc(sizes, func(a, b boltledger.Size) int {
-		return cmp.Or(cmp.Compare(buckets[b.Bucket], buckets[a.Bucket]), cmp.Compare(a.Bucket, b.Bucket))
+	fmt.Fprintf(f.stdout, "%.0f documents; bytes of each in records, and in the file with the room in pages\n", docs)
+	return db.View(func(tx *bbolt.Tx) error {
+		used, all := 0, int(tx.Size())
+		err := tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			held, s := 0, b.Stats()
+			err := b.ForEach(func(k, v []byte) error { held += len(k) + len(v); return nil })
+			row(string(name), held, s.BranchAlloc+s.LeafAlloc)
+			used += s.BranchAlloc + s.LeafAlloc
+			return err
+		})
+		row("free pages", 0, all-used)
+		row("together", 0, all)
+		return err
 	})
-	each := func(n int64) float64 { return float64(n) / float64(docs) }
-	fmt.Fprintf(w, "%d documents, %.1f bytes of each in the file\n", docs, each(all))
-	last := "none"
-	for _, s := range sizes {
-		if s.Bucket != last {
-			last = s.Bucket
-			fmt.Fprintf(w, "%-36s %8.1f\n", cmp.Or(s.Bucket, "file"), each(buckets[s.Bucket]))
-		}
-		if each(s.Bytes) >= 0.05 {
-			note := ""
-			if s.IsInflated {
-				note = "  in the blocks, before they are deflated"
-			}
-			fmt.Fprintf(w, "  %-34s %8.1f%s\n", s.Part, each(s.Bytes), note)
-		}
-	}
 }

@@ -72,7 +72,7 @@ var onlyIn = map[string]string{
 	"github.com/santhosh-tekuri/jsonschema...": "",        // tests compare config with it
 	"github.com/spf13/cobra/...":               "cmd/vaultd",
 	"github.com/xuri/excelize/...":             "expected report",
-	"go.etcd.io/bbolt/...":                     "ledger/boltledger",
+	"go.etcd.io/bbolt/...":                     "bench ledger/boltledger",
 	"log":                                      "", // use log/slog; only the servers of httptest want a *log.Logger
 	"modernc.org/sqlite/...":                   "books catalog",
 }

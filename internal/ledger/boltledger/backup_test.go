@@ -48,49 +48,6 @@ func TestBackup_I7_CarriesNothingThatWasWiped(t *testing.T) {
 	sound(t, open(t, boltledger.Config{Dir: to}))
 }
 
-// stalled blocks its first write until let is closed.
-type stalled struct {
-	reached chan struct{}
-	let     chan struct{}
-	once    bool
-}
-
-func (s *stalled) Write(b []byte) (int, error) {
-	if !s.once {
-		s.once = true
-		close(s.reached)
-		<-s.let
-	}
-	return len(b), nil
-}
-
-// A stalled reader of a backup holds no page of the ledger: pages that commits
-// free meanwhile are used again.
-func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
-	d := newDoc(t, l, 1)
-	d.do(d.claim())
-	s := &stalled{reached: make(chan struct{}), let: make(chan struct{})}
-	done := make(chan error, 1)
-	go func() { _, err := l.Backup(s); done <- err }()
-	<-s.reached
-	used := func() int64 {
-		n := kit.Value(l.UsedBytes())(t)
-		return n
-	}
-	before := used()
-	for range 100 {
-		d.do(ledger.Held{By: ledger.Operator{UID: 7}})
-		d.do(ledger.Unheld{By: ledger.Operator{UID: 7}})
-	}
-	if grown := used() - before; grown > 200*4096 { // a commit writes more than one page
-		t.Errorf("the ledger grew by %d bytes in 200 commits, want less than a page for each", grown)
-	}
-	close(s.let)
-	kit.Want(t, "the error", <-done, nil)
-}
-
 func TestBackup_ToldWhereItFails(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})

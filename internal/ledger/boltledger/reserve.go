@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UsedBytes returns how many bytes of the ledger file are in use or were once. Commits
+// usedBytes returns how many bytes of the ledger file are in use or were once. Commits
 // beyond them need new room on the disk, unless [Ledger.Reserve] holds it already.
-func (l *Ledger) UsedBytes() (used int64, err error) {
+func (l *Ledger) usedBytes() (used int64, err error) {
 	err = l.view(func(tx *bbolt.Tx) error { used = tx.Size(); return nil })
 	return used, err
 }
@@ -23,7 +23,7 @@ func (l *Ledger) UsedBytes() (used int64, err error) {
 //
 // The error wraps errors.ErrUnsupported where the file system cannot set room aside.
 func (l *Ledger) Reserve(room int64) (held int64, err error) {
-	used, err := l.UsedBytes()
+	used, err := l.usedBytes()
 	if err != nil {
 		return 0, err
 	}

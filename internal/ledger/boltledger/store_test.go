@@ -180,7 +180,7 @@ func TestPages_I21_OneLeafAtATime(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	kit.Must(t, l.checkAllPages(func() error { return nil }))
 	runtime.ReadMemStats(&after)
-	all := kit.Value(l.UsedBytes())(t)
+	all := kit.Value(l.usedBytes())(t)
 	used, pages := after.TotalAlloc-before.TotalAlloc, uint64(all-int64(l.db.Stats().FreeAlloc))
 	kit.Check(t, used <= pages/2, "%d bytes were allocated to check %d, want at most half", used, pages)
 }
@@ -286,4 +286,45 @@ func TestVerifySince_I25_TheFileOutgrowsItsMapping(t *testing.T) {
 	})
 	kit.Check(t, read != 0, "no line was read while the check ran, want some")
 	sound(t, l)
+}
+
+// stalled blocks its first write until let is closed.
+type stalled struct {
+	reached chan struct{}
+	let     chan struct{}
+	once    bool
+}
+
+func (s *stalled) Write(b []byte) (int, error) {
+	if !s.once {
+		s.once = true
+		close(s.reached)
+		<-s.let
+	}
+	return len(b), nil
+}
+
+// A stalled reader of a backup holds no page of the ledger: pages that commits
+// free meanwhile are used again.
+func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
+	l := newLedger(t, Config{})
+	c := life(1)[0]
+	apply(t, l, c)
+	s := &stalled{reached: make(chan struct{}), let: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { _, err := l.Backup(s); done <- err }()
+	<-s.reached
+	before := kit.Value(l.usedBytes())(t)
+	c.Rev = 1
+	for range 100 {
+		for _, event := range []ledger.Event{ledger.Held{By: ledger.Operator{UID: 7}}, ledger.Unheld{By: ledger.Operator{UID: 7}}} {
+			c.Events = []ledger.Event{event}
+			apply(t, l, c)
+			c.Rev++
+		}
+	}
+	grown := kit.Value(l.usedBytes())(t) - before
+	kit.Check(t, grown <= 200*4096, "the ledger grew by %d bytes in 200 commits, want less than a page for each", grown) // a commit writes more than one page
+	close(s.let)
+	kit.Want(t, "the error", <-done, nil)
 }
