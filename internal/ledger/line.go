@@ -1,13 +1,14 @@
 package ledger
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"vaultd/internal/archive"
 )
@@ -20,34 +21,34 @@ type Line struct {
 	N      uint64 `json:"n"`
 	At     string `json:"at"` // RFC 3339 in UTC, milliseconds
 	Event  string `json:"event"`
-	Key    string `json:"key,omitempty"`
-	Rev    uint32 `json:"rev,omitempty"`
-	State  string `json:"state,omitempty"`
-	Source string `json:"source,omitempty"`
-	Vault  string `json:"vault,omitempty"`
-	ID     string `json:"clientUUID,omitempty"`
-	Remote string `json:"bumId,omitempty"`
-	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left; of validation-kept, of the file in the place of the ZIP
-	Size   int64  `json:"size,omitempty"` // bytes of the ZIP; of fetched and validation-kept, those that came
-	Status string `json:"word,omitempty"` // the service's, as we know it
-	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
-	Cause  string `json:"cause,omitempty"`
-	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded, same content or same number
-	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, needs-reconcile, same-number, strange-date, checked, cut-off; of word-intended, told
-	UID    *int64 `json:"uid,omitempty"`    // of the person who acted
-	Reason string `json:"reason,omitempty"` // SHA-256 of the note's salt and the reason that was given
+	Key    string `json:"key,omitzero"`
+	Rev    uint32 `json:"rev,omitzero"`
+	State  string `json:"state,omitzero"`
+	Source string `json:"source,omitzero"`
+	Vault  string `json:"vault,omitzero"`
+	ID     string `json:"clientUUID,omitzero"`
+	Remote string `json:"bumId,omitzero"`
+	Seal   string `json:"seal,omitzero"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left; of validation-kept, of the file in the place of the ZIP
+	Size   int64  `json:"size,omitzero"` // bytes of the ZIP; of fetched and validation-kept, those that came
+	Status string `json:"word,omitzero"` // the service's, as we know it
+	Time   string `json:"time,omitzero"` // the service's own; of a mark, its clock when it was asked
+	Cause  string `json:"cause,omitzero"`
+	Other  string `json:"other,omitzero"`  // another entry's key: first, superseded, same content or same number
+	Flags  string `json:"flags,omitzero"`  // hold, in-doubt, double, contradicted, resolved, needs-reconcile, same-number, strange-date, checked, cut-off; of word-intended, told
+	UID    *int64 `json:"uid,omitzero"`    // of the person who acted
+	Reason string `json:"reason,omitzero"` // SHA-256 of the note's salt and the reason that was given
 
-	Ledger      string `json:"ledger,omitempty"`      // first line only
-	Environment string `json:"environment,omitempty"` // first line only
+	Ledger      string `json:"ledger,omitzero"`      // first line only
+	Environment string `json:"environment,omitzero"` // first line only
 
-	Route string `json:"route,omitempty"` // of claimed and recovered: empty for the way to the vault
+	Route string `json:"route,omitzero"` // of claimed and recovered: empty for the way to the vault
 
 	// Of what arrives from a service: all lines of entries have none of these.
-	Item      string `json:"item,omitempty"`      // its number at the service
-	File      string `json:"file,omitempty"`      // the service's name of one of its files
-	Files     uint32 `json:"files,omitempty"`     // how many files are known
-	Downloads uint32 `json:"downloads,omitempty"` // of the file, this one included
-	Kind      string `json:"kind,omitempty"`      // what arrives; empty: the line is of an entry, or of the ledger as a whole
+	Item      string `json:"item,omitzero"`      // its number at the service
+	File      string `json:"file,omitzero"`      // the service's name of one of its files
+	Files     uint32 `json:"files,omitzero"`     // how many files are known
+	Downloads uint32 `json:"downloads,omitzero"` // of the file, this one included
+	Kind      string `json:"kind,omitzero"`      // what arrives; empty: the line is of an entry, or of the ledger as a whole
 }
 
 // FirstLine returns the line that opens a journal.
@@ -153,76 +154,32 @@ func (e Entry) flagWords() string {
 	return s
 }
 
-// Encode returns the line's bytes, without a line feed. They are those of json.Marshal, written field by field: every change of
-// every entry has a line.
+// asHashed are the options of the lines' text: what a web page would take for its
+// own is escaped, as in the lines of journals that exist.
+var asHashed = json.JoinOptions(jsontext.EscapeForHTML(true), jsontext.EscapeForJS(true), jsontext.AllowInvalidUTF8(true))
+
+// Encode returns the line's bytes, without a line feed.
 func (l Line) Encode() []byte {
-	b := strconv.AppendUint(append(make([]byte, 0, 320), `{"n":`...), l.N, 10)
-	b = appendText(append(b, `,"at":`...), l.At)
-	b = appendText(append(b, `,"event":`...), l.Event)
-	b = appendUnlessEmpty(b, `,"key":`, l.Key)
-	b = appendUnlessZero(b, `,"rev":`, int64(l.Rev))
-	b = appendUnlessEmpty(b, `,"state":`, l.State)
-	b = appendUnlessEmpty(b, `,"source":`, l.Source)
-	b = appendUnlessEmpty(b, `,"vault":`, l.Vault)
-	b = appendUnlessEmpty(b, `,"clientUUID":`, l.ID)
-	b = appendUnlessEmpty(b, `,"bumId":`, l.Remote)
-	b = appendUnlessEmpty(b, `,"seal":`, l.Seal)
-	b = appendUnlessZero(b, `,"size":`, l.Size)
-	b = appendUnlessEmpty(b, `,"word":`, l.Status)
-	b = appendUnlessEmpty(b, `,"time":`, l.Time)
-	b = appendUnlessEmpty(b, `,"cause":`, l.Cause)
-	b = appendUnlessEmpty(b, `,"other":`, l.Other)
-	b = appendUnlessEmpty(b, `,"flags":`, l.Flags)
-	if l.UID != nil { // 0 is a user
-		b = strconv.AppendInt(append(b, `,"uid":`...), *l.UID, 10)
+	b, err := json.Marshal(&l, asHashed)
+	if err != nil {
+		panic(fmt.Sprintf("encode a journal line: %v", err)) // texts and numbers always encode
 	}
-	b = appendUnlessEmpty(b, `,"reason":`, l.Reason)
-	b = appendUnlessEmpty(b, `,"ledger":`, l.Ledger)
-	b = appendUnlessEmpty(b, `,"environment":`, l.Environment)
-	b = appendUnlessEmpty(b, `,"route":`, l.Route)
-	b = appendUnlessEmpty(b, `,"item":`, l.Item)
-	b = appendUnlessEmpty(b, `,"file":`, l.File)
-	b = appendUnlessZero(b, `,"files":`, int64(l.Files))
-	b = appendUnlessZero(b, `,"downloads":`, int64(l.Downloads))
-	b = appendUnlessEmpty(b, `,"kind":`, l.Kind)
-	return append(b, '}')
+	return b
 }
 
-func appendUnlessEmpty(b []byte, name, text string) []byte {
-	if text == "" {
-		return b
+// ParseLine reads what Encode wrote. It refuses a field that it does not know, or
+// that is there twice: no part of a line is read as nothing.
+func ParseLine(b []byte) (Line, error) {
+	var l Line
+	if err := json.Unmarshal(b, &l, json.RejectUnknownMembers(true)); err != nil {
+		return l, fmt.Errorf("parse journal line: %w", err)
 	}
-	return appendText(append(b, name...), text)
+	return l, nil
 }
 
-func appendUnlessZero(b []byte, name string, n int64) []byte {
-	if n == 0 {
-		return b
-	}
-	return strconv.AppendInt(append(b, name...), n, 10)
-}
-
-// isPlain tells the bytes that JSON, as the library writes it, has as they are.
-var isPlain = func() (plain [256]bool) {
-	for c := ' '; c <= '~'; c++ {
-		plain[c] = !strings.ContainsRune(`"\<>&`, c)
-	}
-	return plain
-}()
-
-// appendText appends a string of JSON. Nearly all are plain ASCII; any other is left to the library, so that it is escaped as ever.
-func appendText(b []byte, text string) []byte {
-	for i := range len(text) {
-		if !isPlain[text[i]] {
-			quoted, err := json.Marshal(text)
-			if err != nil {
-				panic(fmt.Sprintf("encode a text of a journal line: %v", err)) // strings always encode
-			}
-			return append(b, quoted...)
-		}
-	}
-	return append(append(append(b, '"'), text...), '"')
-}
+// IsArrivalLine reports whether a stored line is about something that comes in,
+// and about no entry. It does not parse the line.
+func IsArrivalLine(stored []byte) bool { return bytes.Contains(stored, []byte(`,"kind":"`)) } // within a text the quotes would be escaped
 
 // Head is the end of the journal: the number of its last line and the hash of all
 // of them. The zero head is that of an empty journal.

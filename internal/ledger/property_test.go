@@ -215,6 +215,14 @@ func TestLine_FirstLineAndFieldOrder(t *testing.T) {
 	want = `{"n":2,"at":"2026-11-20T12:00:00.000Z","event":"released","key":"04000000000000000000000000","rev":9,"state":"unclear","source":"claimed",` +
 		`"clientUUID":"01000000-0000-0000-0000-000000000000","cause":"c","flags":"double","uid":7,"reason":"0900000000000000000000000000000000000000000000000000000000000000"}`
 	kit.Want(t, "line", string(NewLine(2, e, Released{byPerson}, at(0)).Encode()), want)
+	want = `{"n":3,"at":"2026-11-20T12:00:00.000Z","event":"released","key":"04000000000000000000000000","rev":9,"state":"unclear","source":"claimed",` +
+		`"clientUUID":"01000000-0000-0000-0000-000000000000","cause":"c","flags":"double","uid":0}`
+	kit.Want(t, "line of root", string(NewLine(3, e, Released{}, at(0)).Encode()), want)
+	l = Line{N: 1, At: "2", Event: "3", Key: "4", Rev: 5, State: "6", Source: "7", Vault: "8", ID: "9", Remote: "10", Seal: "11", Size: 12, Status: "13", Time: "14", Cause: "15",
+		Other: "16", Flags: "17", UID: new(int64(0)), Reason: "<\x01\u2028&ü>", Ledger: "20", Environment: "21", Route: "22", Item: "23", File: "24", Files: 25, Downloads: 26, Kind: "27"}
+	want = `{"n":1,"at":"2","event":"3","key":"4","rev":5,"state":"6","source":"7","vault":"8","clientUUID":"9","bumId":"10","seal":"11","size":12,"word":"13","time":"14","cause":"15",` +
+		`"other":"16","flags":"17","uid":0,"reason":"\u003c\u0001\u2028\u0026ü\u003e","ledger":"20","environment":"21","route":"22","item":"23","file":"24","files":25,"downloads":26,"kind":"27"}`
+	kit.Want(t, "line with every field", string(l.Encode()), want)
 	got := (Head{}).Next([]byte("a")).Next([]byte("b"))
 	kit.Check(t, got.N == 2 && got.Hash == archive.Sum(append(sum(append(make([]byte, 32), 'a')), 'b')), "chain of a and b ends as %v", got)
 }
