@@ -31,7 +31,6 @@ const (
 	MarkRolledBack     = "rolled-back"       // found older than its outside head
 	MarkDamaged        = "damaged"           // the check of a running ledger found damage
 	MarkReconciled     = "reconciled"        // the service was asked for everything since
-	MarkMigrated       = "migrated"          // brought to a newer schema
 	MarkDisposal       = "disposal-approved" // a person lets more be removed than the disposal limit
 	MarkIndex          = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
 	MarkUploadsResumed = "uploads-resumed"   // a person lets uploads go on after some of which nobody knows what became; Cause names the store
@@ -101,7 +100,7 @@ func ParseReportedCause(cause string) (line uint64, ok bool) {
 
 // MarkNames lists the words of marks.
 func MarkNames() []string {
-	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkUploadsResumed, MarkNoticeClosed, MarkCompared, MarkReported, MarkFetchIntended, MarkFetched}
+	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkDisposal, MarkIndex, MarkUploadsResumed, MarkNoticeClosed, MarkCompared, MarkReported, MarkFetchIntended, MarkFetched}
 }
 
 // EntersSafeMode reports whether the mark enters safe mode.

@@ -193,9 +193,9 @@ var guarantees = []guarantee{
 	},
 	{
 		id: "I28", checked: false,
-		promise: "A ledger of the version before is opened after a copy of it was made. A newer one is refused.",
-		how:     "Every released schema has its golden records, which every later version must read. A form that was never released is refused by its digest.",
-		tests:   []string{"internal/ledger/boltledger TestRecord_I28_Golden", "internal/ledger/boltledger TestLedger_I28_Golden", "internal/ledger/boltledger TestRecord_I28_UnknownIsRefusedNotDropped", "internal/ledger/boltledger TestMigrate_I28_OpensALedgerOfAnOlderSchema", "internal/ledger/boltledger TestMigrate_I28_SurvivesACrash", "internal/ledger/boltledger TestOpen_I28_RefusesADevelopmentVersion"},
+		promise: "A ledger of another form is refused, and its file stays as it is. From schema 2 on, a ledger of the version before is opened after a copy of it was made.",
+		how:     "The ledger has the number of its schema and a digest of its form, which are compared before anything else is read. Every released schema has its golden records, which every later version must read.",
+		tests:   []string{"internal/ledger/boltledger TestRecord_I28_Golden", "internal/ledger/boltledger TestLedger_I28_Golden", "internal/ledger/boltledger TestRecord_I28_UnknownIsRefusedNotDropped", "internal/ledger/boltledger TestOpen_I28_RefusesAnotherForm"},
 	},
 	{
 		id: "I29", checked: false,

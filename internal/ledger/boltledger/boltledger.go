@@ -54,8 +54,7 @@ type Config struct {
 	// done, or that was done and failed all the same.
 	Fault func(op string) error
 
-	form   *storedForm // nil: this program's; another one in tests of the migration
-	mapped int         // 0: mapSize; less in tests of a file that outgrows its mapping
+	mapped int // 0: mapSize; less in tests of a file that outgrows its mapping
 }
 
 const (
@@ -112,7 +111,6 @@ type Ledger struct {
 	file  *os.File    // of db, which closes it
 	db    *bbolt.DB
 	info  ledger.Info // guarded by mu once the ledger is open
-	form  storedForm  // of this program; the file has it once it is open
 	loc   *time.Location
 	fault func(op string) error
 

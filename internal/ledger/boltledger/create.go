@@ -83,7 +83,7 @@ func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 		b := block{count: 1, lines: [][]byte{line}}
 		meta := tx.Bucket(metaBucket)
 		return errors.Join(
-			currentForm().writeTo(meta),
+			writeForm(meta),
 			meta.Put(infoKey, infoForm.encode(&info)),
 			meta.Put(secretKey, secretForm.encode(&own)),
 			meta.Put(summaryKey, summaryForm.encode(&s)),
@@ -102,7 +102,7 @@ func writeHeadOfCopy(dir string) error {
 	h := &headFile{db: pathIn(dir, fileName)}
 	err = recoverDamage(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
-			info, s, err := readSelf(tx, currentForm())
+			info, s, err := readSelf(tx)
 			if err != nil {
 				return err
 			}

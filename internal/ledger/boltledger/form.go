@@ -21,58 +21,34 @@ const Schema = 1
 // of them until the schema is released.
 const layout = 11
 
-// storedForm is the stored form that a program reads and writes.
-type storedForm struct {
-	schema   int
-	digest   string    // tells the form from others that had its number before it was released
-	upgrades []upgrade // the i-th leads from schema i+1 to schema i+2
-}
-
-// upgrade changes a ledger of one released schema into the next one.
-type upgrade struct {
-	from  string // digest of the form that it starts from
-	apply func(*bbolt.Tx) error
-}
-
-// currentForm returns this program's form. No schema was released before it.
-func currentForm() storedForm { return storedForm{schema: Schema, digest: digestOfTables()} }
-
-// expectedDigest returns the digest that a ledger of the given schema must have.
-func (f storedForm) expectedDigest(schema int) string {
-	if schema == f.schema {
-		return f.digest
-	}
-	return f.upgrades[schema-1].from
-}
-
-// checkSchema returns the schema of the ledger, or why its form cannot be read.
-func (f storedForm) checkSchema(meta *bbolt.Bucket) (schema int, err error) {
+// checkForm returns the schema of the ledger, or why its form cannot be read.
+func checkForm(meta *bbolt.Bucket) (schema int, err error) {
 	schema, err = strconv.Atoi(string(meta.Get(schemaKey)))
-	digest := string(meta.Get(formKey))
+	digest, own := string(meta.Get(formKey)), digestOfTables()
 	switch {
 	case err != nil || schema < 1:
 		return 0, damage("its schema number is %q", meta.Get(schemaKey))
 	// Before the number: a development version may bear any number.
 	case digest == "": // written before forms had digests
 		return 0, fmt.Errorf("%w (schema %d, without a digest of its form)", ledger.ErrDevelopment, schema)
-	case schema > f.schema:
-		return 0, fmt.Errorf("%w: schema %d, this one knows up to %d", ledger.ErrNewerSchema, schema, f.schema)
-	case digest != f.expectedDigest(schema):
-		return 0, fmt.Errorf("%w (schema %d, form %s, expected %s)", ledger.ErrDevelopment, schema, digest, f.expectedDigest(schema))
+	case schema > Schema:
+		return 0, fmt.Errorf("%w: schema %d, this one knows up to %d", ledger.ErrNewerSchema, schema, Schema)
+	case digest != own:
+		return 0, fmt.Errorf("%w (schema %d, form %s, expected %s)", ledger.ErrDevelopment, schema, digest, own)
 	}
 	return schema, nil
 }
 
-// writeTo notes the form in the ledger.
-func (f storedForm) writeTo(meta *bbolt.Bucket) error {
-	if err := meta.Put(schemaKey, []byte(strconv.Itoa(f.schema))); err != nil {
+// writeForm notes the form of this program in the ledger.
+func writeForm(meta *bbolt.Bucket) error {
+	if err := meta.Put(schemaKey, []byte(strconv.Itoa(Schema))); err != nil {
 		return err
 	}
 	// For whoever reads the ledger without vaultd: blocks of the journal cannot be inflated without it.
 	if err := meta.Put(dictionaryKey, []byte(dictionary)); err != nil {
 		return err
 	}
-	return meta.Put(formKey, []byte(f.digest))
+	return meta.Put(formKey, []byte(digestOfTables()))
 }
 
 // digestOfTables is the digest of everything that decides how a ledger is read.

@@ -46,7 +46,7 @@ func inspect(name string, open func(string, int, os.FileMode) (*os.File, error))
 		return db.View(func(tx *bbolt.Tx) error {
 			var s summary
 			var err error
-			info, s, err = readSelf(tx, currentForm())
+			info, s, err = readSelf(tx)
 			head = s.head
 			return err
 		})
@@ -61,7 +61,7 @@ func inspect(name string, open func(string, int, os.FileMode) (*os.File, error))
 // an open one. It changes nothing but rights that are too wide.
 func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err error) {
 	err = recoverDamage(func() (err error) {
-		l := &Ledger{form: currentForm(), loc: time.UTC}
+		l := &Ledger{loc: time.UTC}
 		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0, &l.file)})
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err e
 		defer func() { err = errors.Join(err, db.Close()) }()
 		// Without a committer and without a head: nothing is written, and a crash leaves nothing behind.
 		l.db = db
-		err = db.View(func(tx *bbolt.Tx) error { _, _, err := readSelf(tx, currentForm()); return err })
+		err = db.View(func(tx *bbolt.Tx) error { _, _, err := readSelf(tx); return err })
 		if err == nil {
 			found, err = l.Verify(ctx)
 		}
@@ -82,13 +82,13 @@ func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err e
 }
 
 // readSelf reads the ledger's records of itself and checks that the journal ends where they say.
-func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err error) {
+func readSelf(tx *bbolt.Tx) (info ledger.Info, s summary, err error) {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil {
 		return info, s, damage("the bucket %s is missing", metaBucket)
 	}
 	// First, because a ledger of another form may have other buckets and other records: it is refused, and not called damaged.
-	schema, err := f.checkSchema(meta)
+	schema, err := checkForm(meta)
 	if err != nil {
 		return info, s, err
 	}

@@ -18,14 +18,13 @@ import (
 // opening says how a ledger is opened where it is not opened in the usual way.
 type opening struct {
 	behind *ledger.Mark // enters safe mode where the ledger is behind its outside head; nil: refuses
-	copied bool         // the file is a copy already: a migration makes no other one
 	mapped int          // the address space of the file
 }
 
 // Open opens the ledger in c.Dir and starts its committer. It checks the file before
 // bbolt maps it, compares it with the outside head, and refuses with
 // [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrRolledBack], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
-// [ledger.DamageError]. A ledger of an older released schema it copies, and brings to this one.
+// [ledger.DamageError]. The file of a ledger that it refuses stays as it is.
 func Open(c Config) (*Ledger, error) { return c.open(opening{}) }
 
 // OpenRolledBack opens a ledger as Open does; one that Open refuses with
@@ -39,11 +38,8 @@ func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
-		loc: c.Location, fault: c.Fault, commitInterval: c.CommitInterval, form: currentForm(),
+		loc: c.Location, fault: c.Fault, commitInterval: c.CommitInterval,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}), damaged: make(chan struct{}, 1),
-	}
-	if c.form != nil {
-		l.form = *c.form
 	}
 	l.close = sync.OnceValue(l.stopAndClose)
 	l.loc = cmp.Or(l.loc, time.UTC)
@@ -84,14 +80,9 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 		return err
 	}
 	marking := anew && o.behind != nil || l.safe != nil && l.safe.marking
-	// Only here a start may take long. The usual start reads a few pages, whatever the size of the ledger.
-	if l.info.Schema < l.form.schema || marking { // then everything is read
+	// Only here a start may take long. The usual start reads a few pages, whatever the size of the ledger; the marking reads all.
+	if marking {
 		if err := l.checkAllPages(nil); err != nil {
-			return err
-		}
-	}
-	if l.info.Schema < l.form.schema {
-		if err := l.migrate(dir, o.copied); err != nil {
 			return err
 		}
 	}
@@ -108,7 +99,7 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 // anew says that the outside head must be written anew, whatever it says.
 func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		info, s, err := readSelf(tx, l.form)
+		info, s, err := readSelf(tx)
 		if err != nil {
 			return err
 		}

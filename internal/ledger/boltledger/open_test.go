@@ -104,10 +104,6 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			p := newest(t, dir)
 			return errors.Join(overwrite(dir, pageHeader+56, 0), overwrite(dir, int64(p.size)+pageHeader+56, 0))
 		}, nil, "meta page"},
-		"NewerSchema": {func(t *testing.T, dir string) error {
-			edit(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put([]byte("schema"), []byte("4")) })
-			return nil
-		}, ledger.ErrNewerSchema, "schema 4"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -295,29 +291,33 @@ func TestCreate_I15_NeverOverALedgerThatIsOrWas(t *testing.T) {
 	kit.Want(t, "line of the head", readHead(t, dir).N, 1)
 }
 
-// A form that was never released is refused, whatever its number, and the file
-// is left as it is.
-func TestOpen_I28_RefusesADevelopmentVersion(t *testing.T) {
+// A ledger of another form is refused, whatever its number, and the file is
+// left as it is.
+func TestOpen_I28_RefusesAnotherForm(t *testing.T) {
 	set := func(key, value string) func(*bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put([]byte(key), []byte(value)) }
 	}
 	remove := func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("form")) }
-	for name, change := range map[string]func(*bbolt.Tx) error{
-		"OfThisSchema":   set("form", "0123456789abcdef"),
-		"WithoutADigest": remove,
-		"WithOtherBuckets": func(tx *bbolt.Tx) error {
+	for name, row := range map[string]struct {
+		change func(*bbolt.Tx) error
+		want   error
+	}{
+		"OfThisSchema":   {set("form", "0123456789abcdef"), ledger.ErrDevelopment},
+		"WithoutADigest": {remove, ledger.ErrDevelopment},
+		"WithOtherBuckets": {func(tx *bbolt.Tx) error {
 			return errors.Join(set("form", "0123456789abcdef")(tx), tx.DeleteBucket(countsBucket))
-		},
-		"OfAHigherSchema": func(tx *bbolt.Tx) error { return errors.Join(remove(tx), set("schema", "3")(tx)) },
+		}, ledger.ErrDevelopment},
+		"OfAHigherSchemaWithoutADigest": {func(tx *bbolt.Tx) error { return errors.Join(remove(tx), set("schema", "3")(tx)) }, ledger.ErrDevelopment},
+		"OfANewerSchema":                {set("schema", "4"), ledger.ErrNewerSchema},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := filled(t)
-			edit(t, dir, change)
-			before := dump(t, dir)
-			_, err := boltledger.Open(boltledger.Config{Dir: dir})
-			kit.Need(t, errors.Is(err, ledger.ErrDevelopment), "open: %v, want %v", err, ledger.ErrDevelopment)
+			edit(t, dir, row.change)
+			before := kit.Value(os.ReadFile(pathIn(dir, fileName)))(t)
+			kit.Fails(t, "open", kit.Err(boltledger.Open(boltledger.Config{Dir: dir})), row.want)
+			kit.Fails(t, "read while it is stopped", boltledger.ReadWhileStopped(dir, func(*boltledger.StoppedLedger) error { return nil }), row.want)
 			kit.Want(t, "copies", copies(t, dir, fileName+".*"), nil)
-			kit.Want(t, "records", dump(t, dir), before)
+			kit.Check(t, bytes.Equal(kit.Value(os.ReadFile(pathIn(dir, fileName)))(t), before), "the file of the ledger changed, want it as it was")
 		})
 	}
 }

@@ -48,8 +48,7 @@ type Replacement struct {
 
 // BeginReplacement begins a replacement. It locks the ledger that is there, if one is, and
 // changes nothing about it. A backup is checked as a whole first: what is wrong with it
-// is a [ledger.DamageError]. One of an older schema is brought to this one; its own file stays
-// as it is.
+// is a [ledger.DamageError]. One of another form is refused.
 func BeginReplacement(ctx context.Context, c ReplacementConfig) (r *Replacement, err error) {
 	if c.Fault == nil {
 		c.Fault = func(string) error { return nil }
@@ -109,7 +108,7 @@ func (r *Replacement) openBase(ctx context.Context) (err error) {
 		if err := create(r.dir, r.c.Info); err != nil {
 			return err
 		}
-		r.Ledger, err = r.config().open(opening{copied: true})
+		r.Ledger, err = r.config().open(opening{})
 		return err
 	}
 	// A copy: the backup itself is never opened for writing, and stays as it is whatever happens.
@@ -119,7 +118,7 @@ func (r *Replacement) openBase(ctx context.Context) (err error) {
 	if err := writeHeadOfCopy(r.dir); err != nil {
 		return err
 	}
-	if r.Ledger, err = r.config().open(opening{copied: true}); err != nil {
+	if r.Ledger, err = r.config().open(opening{}); err != nil {
 		return err
 	}
 	// All of it is checked before anything is replaced: a damaged backup must not take the place of a ledger.
@@ -186,6 +185,24 @@ func (r *Replacement) keepOld(name string) (kept string, err error) {
 	// A link and no rename: the old ledger stays in its place until the new one takes it.
 	err = r.changeNameDurably(func() (err error) { to, err = linkUnderFreeName(pathIn(r.c.Dir, name), to); return err })
 	return filepath.Base(to), err
+}
+
+// timeInName returns a time as file names have it.
+func timeInName(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
+
+// linkUnderFreeName gives the file a second name, with a number behind it where that is taken,
+// and returns it.
+func linkUnderFreeName(name, second string) (string, error) {
+	for n := 1; ; n++ {
+		to := second
+		if n > 1 {
+			to = fmt.Sprintf("%s-%d", second, n)
+		}
+		// A link never replaces a file: an older copy stays what it is.
+		if err := os.Link(name, to); !errors.Is(err, fs.ErrExist) || n > 100 {
+			return to, err
+		}
+	}
 }
 
 // dropUnreadableHead removes a head that no ledger could be opened with. It has a second

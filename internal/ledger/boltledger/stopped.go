@@ -18,8 +18,8 @@ type StoppedLedger struct {
 	info ledger.Info
 }
 
-// ReadWhileStopped lets fn read the ledger in dir while nobody works with it, and changes nothing: no file is made, brought to another
-// schema or given other rights. It refuses with [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
+// ReadWhileStopped lets fn read the ledger in dir while nobody works with it, and changes nothing: no file is made or given
+// other rights. It refuses with [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
 // [ledger.DamageError], and does not hold the ledger against its outside head. The caller holds the state directory's lock.
 func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 	name := pathIn(dir, fileName)
@@ -35,10 +35,7 @@ func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 		return fmt.Errorf("open ledger %q for reading: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, p.db.Close()) }()
-	err = p.view(func(tx *bbolt.Tx) (err error) { p.info, _, err = readSelf(tx, currentForm()); return err })
-	if err == nil && p.info.Schema < currentForm().schema {
-		err = fmt.Errorf("it has the older schema %d", p.info.Schema)
-	}
+	err = p.view(func(tx *bbolt.Tx) (err error) { p.info, _, err = readSelf(tx); return err })
 	if err != nil {
 		return fmt.Errorf("open ledger %q for reading: %w", name, err)
 	}
