@@ -122,6 +122,7 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{})
 		content, metadata := archive.Sum([]byte("V 0")), archive.Sum([]byte(`{"documentId":"V 0"}`))
+		r.rebuilt()
 		r.apply(ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{
 			ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
 				ID: archive.DeriveID("V", content, metadata).Generation(archive.MaxGeneration), Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
@@ -140,6 +141,14 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 				"document of the duplicate = %+v (error %v), want only the metadata as read, with number V 0", doc, err)
 		}
 	})
+}
+
+// rebuilt makes the ledger one that was rebuilt and is out of safe mode again.
+func (r *running) rebuilt() {
+	r.t.Helper()
+	for _, name := range []string{ledger.MarkRebuilt, ledger.MarkReconciled} {
+		kit.Must(r.t, r.ledger.CommitMark(r.t.Context(), ledger.Mark{Name: name, At: time.Now()}, nil))
+	}
 }
 
 // choose commits a folder of vault V whose sidecar names an identity.
@@ -256,6 +265,7 @@ func TestIdentify_I2_ALaterDerivationAlone(t *testing.T) {
 	}, func(t *testing.T, id archive.ID) {
 		kit.ParallelBubble(t, func(t *testing.T) {
 			r := run(t, &service{})
+			r.rebuilt()
 			r.apply(ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{
 				ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
 					ID: id, Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},

@@ -29,6 +29,7 @@ type Index interface {
 	// names (nil: none), and when the next one will be. One that is busy is not even read.
 	DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
 	FindByID(archive.ID) (archive.Key, bool, error)
+	LastAlarm() time.Time // when the ledger last lost something; zero: never
 	FindByContent(archive.Digest) (archive.Key, bool, error)
 	// FindSameNumber returns the entry whose invoice number another one, as it would be sealed, repeats.
 	FindSameNumber(ledger.Entry) (archive.Key, bool, error)

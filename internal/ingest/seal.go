@@ -265,11 +265,15 @@ func (c *Engine) endUsedUp(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	return c.endUnsealed(e, ledger.Refused{Cause: cause}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files, FileOwners: p.Document.FileOwners})
 }
 
-// sealUnlessSucceeded admits an identity that is free. A rebuilt ledger may
-// know the same invoice by a later one alone: by that it was archived. first is
-// the identity that the packager gave, and holder the rejected entry that has the
-// free one; it may be nil.
+// sealUnlessSucceeded admits an identity that is free. A ledger that lost
+// something may know the same invoice by a later one alone: by that it was
+// archived. In any other, the identity before a later one is taken too, and
+// the 131 look-ups for it are left out. first is the identity that the packager
+// gave, and holder the rejected entry that has the free one; it may be nil.
 func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first archive.ID, holder *ledger.Entry) []ledger.Change {
+	if holder == nil && c.cfg.Index.LastAlarm().IsZero() {
+		return c.sealEntry(d, e, p, holder)
+	}
 	for id := range first.Later(p.Sealed.IDFromSidecar) {
 		later, known, err := c.holderOf(id, e.Key)
 		switch {
