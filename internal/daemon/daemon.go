@@ -58,7 +58,7 @@ type Config struct {
 	PollMin, PollMax       time.Duration
 	Grace                  time.Duration // unclear_grace
 	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
-	ProbeEvery             time.Duration // between two inspections of a drop folder's share, a tenth of the time between two writes of an unchanged _STATUS.txt; 0: half a minute
+	ProbeEvery             time.Duration // between two inspections of a drop folder's share, a tenth of the time between two writes of an unchanged _STATUS.txt, and six times that between two looks at the place of the ledger; 0: half a minute
 
 	CatalogDir string // where the catalog's file lies: the state directory; empty: none is kept
 

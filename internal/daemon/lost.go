@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const placeCheck = 5 * time.Second
 // daemon copies what it has open to its place and ends; where that cannot be,
 // it tries again, and keeps the file open.
 func (d *Daemon) watchPlace(ctx context.Context) {
-	tick := time.NewTicker(placeCheck)
+	tick := time.NewTicker(cmp.Or(d.cfg.ProbeEvery/6, placeCheck))
 	defer tick.Stop()
 	for {
 		d.checkPlace(ctx)

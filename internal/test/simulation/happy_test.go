@@ -132,8 +132,8 @@ func TestMount_I18_AtEveryMoment(t *testing.T) {
 	if isSampled(t, "36 moments") {
 		every = 3
 	}
-	for n := every / 2; n < 36; n += every { // 10 of a sample ends in quarantine
-		at := time.Duration(n) * 6 * time.Second // dropped, claimed, packed
+	for n := every / 2; n < 36; n += every { // 7 and 16 of a sample end in quarantine
+		at := time.Duration(n)*6*time.Second + 3*time.Second // dropped, claimed, packed: between two ticks
 		if n >= 20 {
 			at = time.Duration(n-19) * 10 * time.Minute // sent, archived, kept, removed
 		}
