@@ -91,10 +91,9 @@ func (c *call) formatTime(t time.Time) any {
 func (s *Server) listExtracts(c *call) reply {
 	s.checkDate(c)
 	s.mu.Lock()
-	all := s.state.extracts.listed(c.now, c.URL.Query().Get("processingStatus") == "Exported")
-	s.mu.Unlock()
+	defer s.mu.Unlock()
 	items := []any{}
-	for _, e := range all {
+	for _, e := range s.state.extracts.listed(c.now, c.URL.Query().Get("processingStatus") == "Exported") {
 		items = append(items, map[string]any{
 			"id": e.ID, "type": e.Type, "startDate": c.formatTime(e.Start), "endDate": c.formatTime(e.End), "fileCount": e.toldFiles(),
 			"processingStatus": e.status(c), "extractDate": c.formatTime(e.Made), "extractName": e.Name,
