@@ -83,14 +83,11 @@ func drips(head, text string, pause time.Duration) func(net.Conn) {
 func bomb(head string, size int) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	io.CopyN(z, zeros{}, int64(size))
+	z.Write(make([]byte, 1<<20))
 	z.Close()
-	return fmt.Sprintf("%sContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", head, b.Len(), b.Bytes())
+	body := bytes.Repeat(b.Bytes(), size>>20) // members of one stream
+	return fmt.Sprintf("%sContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", head, len(body), body)
 }
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 const okHead = "HTTP/1.1 200 OK\r\n"
 
