@@ -179,9 +179,7 @@ func TestCheck_NamesMissingSecretBesideOtherFaults(t *testing.T) {
 func TestCheck_I27_ConfigurationThatEverybodyWrites(t *testing.T) {
 	path := writeConfig(t, strings.Replace(smallConfig, "/etc/vaultd/secret", secretFile(t, canary, 0o600), 1))
 	kit.Must(t, os.Chmod(path, 0o666))
-	if _, errs, code := runHere("check", "--config", path); code != exitConfig || !strings.Contains(errs, "can be changed by others: it has rights 0666") {
-		t.Errorf("exit %d\n%s", code, errs)
-	}
+	refused(runHere("check", "--config", path))(t, "check", exitConfig, "can be changed by others: it has rights 0666")
 }
 
 // While a daemon answers, what was written to the configuration since does not keep anybody from asking it.
@@ -198,9 +196,7 @@ func TestCommands_AskTheDaemonThoughTheConfigurationIsWrong(t *testing.T) {
 		}
 	}
 	stop()
-	if _, errs, code := runHere("--config", path, "list"); code != exitConfig || !strings.Contains(errs, "cannot be read as YAML") {
-		t.Errorf("without a daemon: exit %d\n%s", code, errs)
-	}
+	refused(runHere("--config", path, "list"))(t, "without a daemon", exitConfig, "cannot be read as YAML")
 	_, errs, code := runHere("--config", path+".typo", "list")
 	kit.Check(t, code == exitConfig && strings.Contains(errs, "does not exist"), "another file: exit %d\n%s", code, errs)
 }
@@ -214,15 +210,11 @@ func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
 		out, _, code := s.say("status")
 		return out, code
 	}
-	if out, code := ask(); code != exitDone {
-		t.Errorf("nothing waits: exit %d\n%s", code, out)
-	}
+	ended(ask())(t, "nothing waits", exitDone)
 	for _, name := range []string{"_archived", ".vaultd", "Huber 1"} {
 		kit.Must(t, os.Mkdir(filepath.Join(drop, name), 0o700))
 	}
-	if out, code := ask(); code != exitPerson || !strings.Contains(out, "vaultd is not running, and 1 folder waits") {
-		t.Errorf("one lies in the drop: exit %d\n%s", code, out)
-	}
+	ended(ask())(t, "one lies in the drop", exitPerson, "vaultd is not running, and 1 folder waits")
 }
 
 // check --show says of every value what it is and where it comes from, and

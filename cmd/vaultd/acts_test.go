@@ -147,9 +147,8 @@ func TestValidate_WhichDrop(t *testing.T) {
 		writeIn(t, path, "a.pdf", "%PDF")
 		out, _, code := runHere(append([]string{"validate", "--json", "--config", config, path}, args...)...)
 		var v validatedShown
-		if err := json.Unmarshal([]byte(out), &v); code == exitDone && err != nil {
-			t.Error(err)
-		}
+		err := json.Unmarshal([]byte(out), &v)
+		kit.Check(t, code != exitDone || err == nil, "error: %v", err)
 		return v.Drop
 	}
 	three := config(drops)

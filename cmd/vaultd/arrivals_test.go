@@ -40,9 +40,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
-	if out := s.must(0, "arrivals"); !strings.Contains(out, "No document has come in") {
-		t.Errorf(`out = %v, want out with "No document has come in"`, out)
-	}
+	kit.Holds(t, "arrivals", s.must(0, "arrivals"), "No document has come in")
 	id, err := emu.PublishReceived(receivedInvoice("R-4711"))
 	kit.Must(t, err)
 	p := s.begin()
@@ -65,17 +63,14 @@ func TestArrivals_I30_Listed(t *testing.T) {
 			{exitUsage, []string{"arrivals", "remove", id}, "known are show, retry, take, close"},
 			{exitUsage, []string{"arrivals", "--limit", "-1"}, "--limit is negative"},
 		} {
-			if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-				t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
-			}
+			out := s.must(row.code, row.args...)
+			kit.Check(t, strings.Contains(out, row.want), "%v: %s, want out with %q", row.args, out, row.want)
 		}
 		var j arrivalShown
 		if err := json.Unmarshal([]byte(s.must(0, "arrivals", "--json")), &j); err != nil || j.ID != id || j.Sender == nil || *j.DocumentID != "R-4711" || len(j.Files) != 2 || j.Entry == nil || j.Waits != "" {
 			t.Errorf(`%+v, %v, want no error, j.ID = %v, j.Sender other than nil, *j.DocumentID = "R-4711", len(j.Files) = 2, j.Entry other than nil, j.Waits = ""`, j, err, id)
 		}
-		if out := s.must(0, "arrivals", "show", j.Key); !strings.Contains(out, id) {
-			t.Errorf("out = %v, want out with %q", out, id)
-		}
+		kit.Holds(t, "arrivals show", s.must(0, "arrivals", "show", j.Key), id)
 	}
 	ask() // through the daemon
 	p.stop(t)
@@ -108,16 +103,13 @@ func TestRunOnce_Receives(t *testing.T) {
 	if out := s.must(0, "run", "--once"); !strings.Contains(out, "seen 0 new") || !strings.Contains(out, "2 documents of the business network are not received yet") {
 		t.Errorf(`out = %v, want out with "seen 0 new", out with "2 documents of the business network are not received yet"`, out)
 	}
-	if out := s.must(0, "arrivals"); strings.Count(out, "fetching") != 2 {
-		t.Errorf(`out = %v, want strings.Count(out, "fetching") = 2`, out)
-	}
+	out := s.must(0, "arrivals")
+	kit.Check(t, strings.Count(out, "fetching") == 2, `out = %v, want strings.Count(out, "fetching") = 2`, out)
 	broken.Store(false)
 	for _, id := range ids { // without that it is tried again after a minute
 		s.must(0, "arrivals", "retry", id)
 	}
-	if out := s.must(0, "run", "--once", "--wait"); !strings.Contains(out, "seen 2 new; archived 2") {
-		t.Errorf(`out = %v, want out with "seen 2 new; archived 2"`, out)
-	}
+	kit.Holds(t, "run --once --wait", s.must(0, "run", "--once", "--wait"), "seen 2 new; archived 2")
 	kit.Holds(t, "arrivals show", s.must(0, "arrivals", "show", ids[0]), "request ids     fetch ", ", notice ")
 }
 
@@ -166,12 +158,8 @@ func TestArrivals_I26_NeedAPerson(t *testing.T) {
 	out := s.must(exitPerson, "status")
 	kit.Holds(t, "out", out, "3 received documents need you", "bum-twice: ask the provider and name the request id, or tell its sender with vaultd reject --technical. To fetch the document failed 2 times", "bum-lost: ", "restore received in state_dir from a copy",
 		"bum-old: ", "see vaultd doctor", "when it is put right: vaultd arrivals retry ID")
-	if out := s.must(0, "arrivals", "show", "bum-lost"); !strings.Contains(out, "TO DO") {
-		t.Errorf(`out = %v, want out with "TO DO"`, out)
-	}
-	if out := s.must(exitPerson, "status", "--json"); !strings.Contains(out, `"what":"received","count":3`) {
-		t.Errorf("out = %v, want out with `\"what\":\"received\",\"count\":3`", out)
-	}
+	kit.Holds(t, "arrivals show bum-lost", s.must(0, "arrivals", "show", "bum-lost"), "TO DO")
+	kit.Holds(t, "status --json", s.must(exitPerson, "status", "--json"), `"what":"received","count":3`)
 	for _, id := range []string{"bum-twice", "bum-lost", "bum-old"} {
 		s.must(0, "arrivals", "close", id, "--reason", "it came by mail")
 	}
@@ -201,29 +189,20 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 		{exitFailed, []string{"arrivals", "retry", lost}, "it is given-up, and nothing of it is due any more"},
 		{exitFailed, []string{"arrivals", "close", lost, "--reason", "again"}, "it is given-up"},
 	} {
-		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
-		}
+		out := s.must(row.code, row.args...)
+		kit.Check(t, strings.Contains(out, row.want), "%v: %s, want out with %q", row.args, out, row.want)
 	}
 	p := s.begin()
-	if out := s.must(0, "arrivals", "show", id); !strings.Contains(out, "fetch the document failed: fetch: a fault; tried again") {
-		t.Errorf(`out = %v, want out with "fetch the document failed: fetch: a fault; tried again"`, out)
-	}
-	if out := s.must(0, "arrivals", "retry", id); !strings.Contains(out, "is announced. It is tried now.") {
-		t.Errorf(`out = %v, want out with "is announced. It is tried now."`, out)
-	}
+	kit.Holds(t, "arrivals show", s.must(0, "arrivals", "show", id), "fetch the document failed: fetch: a fault; tried again")
+	kit.Holds(t, "arrivals retry", s.must(0, "arrivals", "retry", id), "is announced. It is tried now.")
 	kit.Await(t, "the document to be in the drop folder", func() bool {
 		out, _ := s.vaultd("arrivals", "show", id)
 		return strings.Contains(out, "in the drop")
 	})
-	if out := s.must(exitFailed, "arrivals", "close", id, "--reason", "too late"); !strings.Contains(out, "close document") {
-		t.Errorf(`out = %v, want out with "close document"`, out)
-	}
+	kit.Holds(t, `out`, s.must(exitFailed, "arrivals", "close", id, "--reason", "too late"), "close document")
 	p.stop(t)
 	for _, n := range emu.Notices() {
-		if n.BumID == lost && n.IsAcknowledged {
-			t.Error("the notification of what was given up is deleted")
-		}
+		kit.Check(t, n.BumID != lost || !n.IsAcknowledged, "the notification of what was given up is deleted")
 	}
 	if n := emu.CountCalls("network-fetch"); n != 1 {
 		t.Errorf("%d documents were fetched", n)
@@ -262,9 +241,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 		return code == 0 && json.Unmarshal([]byte(out), &j) == nil && j.Cause == "receive-doubt"
 	})
 	d := j.Files[1].Doubt
-	if d == nil || d.Times != 1 || d.Overruled {
-		t.Fatalf("%+v, want d other than nil, d.Times = 1, not d.Overruled", d)
-	}
+	kit.Need(t, d != nil && d.Times == 1 && !d.Overruled, "%+v, want d other than nil, d.Times = 1, not d.Overruled", d)
 	if kept, err := os.ReadFile(filepath.Join(s.dir, "state", statedir.ReceivedFolder, j.Key, d.Stored)); err != nil || string(kept) != string(invoice.Files[0].Content) {
 		t.Errorf("a person who looks at it finds %q, %v", kept, err)
 	}
@@ -279,9 +256,8 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 		{exitFailed, []string{"arrivals", "take", id, "--reason", "x", "--sha256", "00000000"}, "has the digest " + d.SHA256 + " now"},
 		{0, []string{"arrivals", "take", id, "--sha256", d.SHA256[:8], "--reason", "the sender names it so"}, "Its file is taken as it is."},
 	} {
-		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
-		}
+		out := s.must(row.code, row.args...)
+		kit.Check(t, strings.Contains(out, row.want), "%v: %s, want out with %q", row.args, out, row.want)
 	}
 	kit.Await(t, "the document to be archived", func() bool {
 		out, _ := s.vaultd("arrivals")
@@ -296,9 +272,8 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 		{exitFailed, []string{"arrivals", "take", id, "--sha256", d.SHA256, "--reason", "again"}, "none of its files is in doubt"},
 		{0, []string{"verify"}, ""},
 	} {
-		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
-		}
+		out := s.must(row.code, row.args...)
+		kit.Check(t, strings.Contains(out, row.want), "%v: %s, want out with %q", row.args, out, row.want)
 	}
 	p.stop(t)
 	if journal := s.journal(); !strings.Contains(journal, `"event":"doubt-overruled"`) || strings.Contains(journal, "the sender names it so") {

@@ -173,9 +173,8 @@ func TestAudit_I14_AsOfRestsOnNothing(t *testing.T) {
 	s := filled(t)
 	for _, format := range []string{"html", "json", "csv"} {
 		args := []string{"audit", "--format", format, "--as-of=2026-11-21"}
-		if err := os.Remove(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName)); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
+		err := os.Remove(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName))
+		kit.Need(t, err == nil || os.IsNotExist(err), "error: %v", err)
 		first, _, code := s.run(noon.AddDate(0, 0, 2), args...)
 		again, errs, _ := s.run(noon.AddDate(0, 0, 2), args...)
 		if code != exitDifferences || first != again || !strings.Contains(errs, "was examined for this report, and every entry") {

@@ -276,15 +276,11 @@ func TestAudit_I29_NotesItsOwnReportsAlone(t *testing.T) {
 		return all.About.HeadLine
 	}
 	before := lines()
-	if errs, code := note(3); code != exitUsage || !strings.Contains(errs, "no report up to line 3") {
-		t.Errorf("a note without a report: exit %d, %s, want %d", code, errs, exitUsage)
-	}
+	ended(note(3))(t, "a note without a report", exitUsage, "no report up to line 3")
 	_, errs, code := runHere("--config", path, "audit", "--since-last", "-o", t.TempDir()+"/a.html")
 	kit.Want(t, "a report that is noted: exit, "+errs, code, exitDifferences)
 	kit.Want(t, "lines of the journal", lines(), before+1)
-	if _, code := note(before); code != exitUsage {
-		t.Errorf("a note of a report that was noted before: exit %d, want %d", code, exitUsage)
-	}
+	ended(note(before))(t, "a note of a report that was noted before", exitUsage)
 	if _, errs, code := frames(t, cfg.StateDir, `{"args":["list"],"audit":{"reported":3}}`+"\n"); code != exitUsage {
 		t.Errorf("a note in another command: exit %d, %s, want %d", code, errs, exitUsage)
 	}

@@ -285,9 +285,8 @@ func watchCanaries(t *testing.T, oauth bool) {
 	checks.nothing("the daemon's log and its dump", []byte(p.out.String()))
 	checks.tree(s)
 	checks.journal(s)
-	if checks.looks < 100 || len(c.birds[aSignature]) < 12 || oauth && len(c.birds[aToken]) == 0 {
-		t.Errorf("vacuous: %d looks, %d signatures, %d tokens", checks.looks, len(c.birds[aSignature]), len(c.birds[aToken]))
-	}
+	kit.Check(t, checks.looks >= 100 && len(c.birds[aSignature]) >= 12 && (!oauth || len(c.birds[aToken]) != 0),
+		"vacuous: %d looks, %d signatures, %d tokens", checks.looks, len(c.birds[aSignature]), len(c.birds[aToken]))
 }
 
 // canaryDaemon starts the daemon where a core would be found, with what asks for one.
@@ -334,9 +333,7 @@ func (s *site) renewsPortPassword(c *canaryCheck, p *process, address string) {
 	r.AddCookie(session)
 	res := kit.Value(http.DefaultTransport.RoundTrip(r))(s.t)
 	res.Body.Close()
-	if res.StatusCode != http.StatusSeeOther {
-		s.t.Error("a session of the old password:", res.Status)
-	}
+	kit.Check(s.t, res.StatusCode == http.StatusSeeOther, "a session of the old password: %v", res.Status)
 }
 
 // signsIn signs in on the pages, with a wrong password first, and looks at what a person then sees. The session's id is a canary.

@@ -28,9 +28,8 @@ func TestCheck_TroubleAtDrops(t *testing.T) {
 		text := strings.NewReplacer("/etc/vaultd/secret", secretFile(t, canary, 0o600), "/srv/invoices/acme-in", path).Replace(smallConfig) + "state_dir: " + t.TempDir() + "\n"
 		out, errs, code := runHere("check", "--offline", "--config", writeConfig(t, text))
 		said := strings.Contains(out, "LOOK AT  drop acme-in: "+path)
-		if code != exitDone || said != (want != "") || !strings.Contains(out, want) {
-			t.Errorf("%s: exit %d, without %q: %s%s", path, code, want, out, errs)
-		}
+		kit.Check(t, code == exitDone && said == (want != "") && strings.Contains(out, want),
+			"%s: exit %d, without %q: %s%s", path, code, want, out, errs)
 	}
 }
 
@@ -88,9 +87,7 @@ func TestCheck_I21_I26_SpoolForEachVault(t *testing.T) {
 }
 
 func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
-	if _, errs, code := runHere("close", "X"); code != exitUsage || !strings.Contains(errs, `see "vaultd help close"`) {
-		t.Errorf("exit %d: %s", code, errs)
-	}
+	refused(runHere("close", "X"))(t, "close X", exitUsage, `see "vaultd help close"`)
 }
 
 // In production, a service on this machine is named, whatever spelling its
@@ -157,9 +154,7 @@ func TestCheck_I16_I19_DropsReachedByLinks(t *testing.T) {
 			s.refuses(row.key, row.place, row.relation, row.other)
 			return
 		}
-		if out, code := s.vaultd("check"); code != 0 {
-			t.Errorf("check ends with %d:\n%s", code, out)
-		}
+		ended(s.vaultd("check"))(t, "check", 0)
 	})
 }
 
@@ -169,9 +164,8 @@ func TestCheck_I16_I19_DropsReachedByMounts(t *testing.T) {
 		return
 	}
 	s := apartSite(t)
-	if out, code := s.vaultd("check"); code != 0 {
-		t.Fatalf("check ends with %d:\n%s", code, out)
-	}
+	out, code := s.vaultd("check")
+	kit.Need(t, code == 0, "check ends with %d:\n%s", code, out)
 	kit.Rows(t, map[string]struct{ from, to, key, place, relation, other string }{
 		"SameDrop":   {"acme", "beta", "drops[1].path", "beta", "is the same folder as", "acme"},
 		"NestedDrop": {"acme/inner", "beta", "drops[1].path", "beta", "lies in", "acme"},

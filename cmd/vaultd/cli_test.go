@@ -163,9 +163,8 @@ func TestStatusWatch_Redraw(t *testing.T) {
 		page, _, _ := strings.Cut(shown()[strings.Index(shown(), "\x1b[H"):], "\x1b[J")
 		lines := strings.Split(page, "\x1b[K\r\r\n")
 		isCut := strings.Contains(page, " more lines: make the window larger, or vaultd status")
-		if len(lines) < 3 || len(lines) > int(rows) || isCut != (rows == 6) || !strings.HasPrefix(page, "\x1b[H") {
-			t.Errorf("%d rows: %d lines: %q", rows, len(lines), page)
-		}
+		kit.Check(t, len(lines) >= 3 && len(lines) <= int(rows) && isCut == (rows == 6) && strings.HasPrefix(page, "\x1b[H"),
+			"%d rows: %d lines: %q", rows, len(lines), page)
 	}
 }
 

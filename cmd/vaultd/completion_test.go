@@ -176,9 +176,8 @@ func TestSuggest_DaemonThatHangs(t *testing.T) {
 // name, and what several names have in common is quoted too.
 func TestSuggest_InBash(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("bash"); err != nil {
-		t.Fatal("bash is missing:", err)
-	}
+	_, err := exec.LookPath("bash")
+	kit.Need(t, err == nil, "bash is missing: %v", err)
 	_, s := served(t, emulator.Config{}, fast)
 	for i, folder := range []string{"Müller 4711", "Müller 4712", "O'Neil & Söhne $1", "Say \"now\"", "a:b=c", "plain"} {
 		s.drop("acme", folder, map[string][]byte{"scan.bin": []byte(folder)}, map[string]any{"documentType": "Invoice", "documentId": fmt.Sprint(i), "documentDate": "2026-10-31"})

@@ -112,9 +112,8 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 	}
 	fill(root)
 	for range 3 * maxReserve { // one after the other: each gives its place back
-		if code := status(root); code != exitDone {
-			t.Fatal("root's own commands are stuck: status gives", code)
-		}
+		code := status(root)
+		kit.Need(t, code == exitDone, "root's own commands are stuck: status gives %v", code)
 	}
 	if code := status(peer{uid: 1002, groups: []uint32{100}}); code != exitRights {
 		t.Error("a stranger:", code)
@@ -158,13 +157,11 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 	errs, code := list()
 	kit.Check(t, code == exitTemporary && strings.Contains(errs, "another report that compares with a list"),
 		"a second list: exit %d, %s", code, errs)
-	if _, errs, code := FramesAt(t, path, `{"args":["audit"]}`+"\n"); code != exitDone {
-		t.Errorf("a report without a list: exit %d, %s", code, errs)
-	}
+	_, errs, code = FramesAt(t, path, `{"args":["audit"]}`+"\n")
+	kit.Check(t, code == exitDone, "a report without a list: exit %d, %s", code, errs)
 	who.set(peer{uid: 0})
-	if errs, code := list(); code != exitDone {
-		t.Errorf("a list of root: exit %d, %s", code, errs)
-	}
+	errs, code = list()
+	kit.Check(t, code == exitDone, "a list of root: exit %d, %s", code, errs)
 	who.set(peer{uid: 1001, groups: []uint32{2000}})
 	select {
 	case err := <-got:

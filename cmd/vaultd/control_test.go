@@ -47,9 +47,7 @@ func serveUntilTheEnd(t *testing.T, serve func(context.Context) error, path stri
 		cancel()
 		select {
 		case err := <-done:
-			if err != nil {
-				t.Error("serve:", err)
-			}
+			kit.Check(t, err == nil, "serve: %v", err)
 		case <-time.After(10 * time.Second):
 			t.Error("serve does not end")
 		}
@@ -188,9 +186,8 @@ func TestControl_BinaryAndExitCode(t *testing.T) {
 	var out, errs bytes.Buffer
 	args := []string{"list", "--drop=a b\n", "--", "\u202e"}
 	code, err := callControlWithInput(t.Context(), path, controlRequest{Args: args}, nil, &out, &errs)
-	if err != nil || code != 42 || !bytes.Equal(out.Bytes(), all) || errs.String() != strings.Join(args, "|") {
-		t.Errorf("exit %d, %v, %d bytes, %q", code, err, out.Len(), errs.String())
-	}
+	kit.Check(t, err == nil && code == 42 && bytes.Equal(out.Bytes(), all) && errs.String() == strings.Join(args, "|"),
+		"exit %d, %v, %d bytes, %q", code, err, out.Len(), errs.String())
 }
 
 // A client that goes away ends its command, and so does the end of the daemon; neither hangs, whoever reads slowly.

@@ -32,16 +32,12 @@ func TestList_I12_KnowsTheRoute(t *testing.T) {
 		for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
 			got = append(got, strings.Fields(line)[0])
 		}
-		if code != 0 || strings.Join(got, " ") != row.want {
-			t.Errorf("%s: exit %d\n%s", name, code, out)
-		}
+		kit.Check(t, code == 0 && strings.Join(got, " ") == row.want, "%s: exit %d\n%s", name, code, out)
 		if row.args[1] == "--route=pdf" && (strings.Contains(out, "archived") || !strings.Contains(out, "delivered")) {
 			t.Errorf("%s:\n%s", name, out)
 		}
 	}
-	if _, errs, code := s.say("list", "--route=pfd"); code != exitUsage {
-		t.Errorf("an unknown route: exit %d: %s", code, errs)
-	}
+	refused(s.say("list", "--route=pfd"))(t, "an unknown route", exitUsage)
 }
 
 // Show, why and find answer of a delivered PDF when it was delivered, to whom, and what proves it.
@@ -69,9 +65,8 @@ func TestReceipt_I12_OfAPDFIsItsDeliveryNote(t *testing.T) {
 	kit.Holds(t, "out", out,
 		"DELIVERY NOTE  scan1.pdf", "TEST, NO EVIDENCE", "This is no archiving.", "To              ap@in.example", "slot-scan1.pdf (bumId)", "2000000 bytes",
 	)
-	if code != 0 || strings.Contains(out, "ARCHIVED") || strings.Contains(out, "possibly") {
-		t.Errorf("exit %d\n%s", code, out)
-	}
+	kit.Check(t, code == 0 && !strings.Contains(out, "ARCHIVED") && !strings.Contains(out, "possibly"),
+		"exit %d\n%s", code, out)
 	record, _, _ := s.say("receipt", "--json", "scan1.pdf")
 	note, err := proof.ParseDelivery([]byte(record))
 	if err != nil || note.BumID != "slot-scan1.pdf" || note.Environment != "test" || !bytes.HasPrefix([]byte(record), bytes.TrimSuffix(note.Encode(), []byte("\n}\n"))) {
@@ -155,9 +150,7 @@ func TestStatus_I12_AKeptPDFThatDiffers(t *testing.T) {
 			}
 		}
 	}
-	if found != 1 {
-		t.Errorf("%+v, want found = 1", sum.Needs)
-	}
+	kit.Check(t, found == 1, "%+v, want found = 1", sum.Needs)
 	why, _, _ := s.say("why", "scan1.pdf")
 	if !strings.Contains(why, "compare the kept PDF with the one in the accounts-payable system") || !strings.Contains(why, "vaultd close") || strings.Contains(strings.ReplaceAll(why, "Delivered is not archived", ""), "archived") {
 		t.Errorf(`why = %v, want why with "compare the kept PDF with the one in the accounts-payable system", why with "vaultd close", strings.ReplaceAll(why, "Delivered is not archived", "") without "archived"`, why)
@@ -200,9 +193,7 @@ func TestNetwork_I12_CommandsSpeakOfNothingElse(t *testing.T) {
 	hear(refused, at.Add(time.Hour), "BusinessReject", "DocumentRejected")
 	say := func(args ...string) string {
 		out, errs, code := s.say(args...)
-		if code != exitDone {
-			t.Errorf("%q: exit %d: %s", args, code, errs)
-		}
+		kit.Check(t, code == exitDone, "%q: exit %d: %s", args, code, errs)
 		return out
 	}
 	texts := []string{
@@ -220,9 +211,7 @@ func TestNetwork_I12_CommandsSpeakOfNothingElse(t *testing.T) {
 	)
 	for _, text := range append(texts, page) {
 		for _, word := range []string{"archiv", "pdf", "accounts-payable", "zip", "clientuuid"} {
-			if strings.Contains(strings.ToLower(text), word) {
-				t.Errorf("it says %q: %s", word, text)
-			}
+			kit.Check(t, !strings.Contains(strings.ToLower(text), word), "it says %q: %s", word, text)
 		}
 	}
 }

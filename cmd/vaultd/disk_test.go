@@ -146,9 +146,8 @@ func (s *site) ends(p *process, emu *emulator.Server, n int) {
 	kit.Check(s.t, code == 0, "verify: exit %d\n%s", code, out)
 	onceEach(s.t, emu, n)
 	st := s.status().Balance
-	if st.States["archived"] != uint64(n) || st.Seen != uint64(n) {
-		s.t.Errorf(`%+v, want st.States["archived"] = %v, st.Seen = %v`, st, uint64(n), uint64(n))
-	}
+	kit.Check(s.t, st.States["archived"] == uint64(n) && st.Seen == uint64(n),
+		`%+v, want st.States["archived"] = %v, st.Seen = %v`, st, uint64(n), uint64(n))
 }
 
 // I24, I11: another program fills the disk of the ledger to the last byte while documents are on their way. Nothing new

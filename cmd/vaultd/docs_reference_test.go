@@ -110,9 +110,7 @@ func documentedFields(t *testing.T, name string) []string {
 	kit.Need(t, ok && ok2, "docs/reference.md has no fields of %s", name)
 	var all []string
 	for _, m := range documentedRow.FindAllStringSubmatch(table, -1) {
-		if slices.Contains(all, m[1]) {
-			t.Errorf("docs/reference.md has %q of %s twice", m[1], name)
-		}
+		kit.Check(t, !slices.Contains(all, m[1]), "docs/reference.md has %q of %s twice", m[1], name)
 		all = append(all, m[1])
 	}
 	return all

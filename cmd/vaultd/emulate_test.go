@@ -149,9 +149,7 @@ func TestEmulate_ExtractsMistakes(t *testing.T) {
 		kit.Must(t, err)
 		var said bytes.Buffer
 		code := program.Run(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"), "--extracts", dir}, strings.NewReader(""), &said, &said, os.LookupEnv)
-		if code != exitUsage || !strings.Contains(said.String(), r.want) {
-			t.Errorf("exit %d: %s", code, said.String())
-		}
+		kit.Check(t, code == exitUsage && strings.Contains(said.String(), r.want), "exit %d: %s", code, said.String())
 	})
 }
 

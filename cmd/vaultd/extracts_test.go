@@ -52,15 +52,12 @@ func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	for _, id := range []string{"4711", "4712"} {
-		if _, err := os.Stat(filepath.Join(custody, "extracts", id, "manifest.json")); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Stat(filepath.Join(custody, "extracts", id, "manifest.json"))
+		kit.Check(t, err == nil, "error: %v", err)
 	}
 	s.must(0, "verify")
 	s.asksAboutExtracts(custody)
-	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q, want len(v) = 0", v)
-	}
+	kit.Len(t, "violations", emu.Violations(), 0)
 }
 
 // asksAboutExtracts asks what people ask, and damages one file: that is found.
@@ -83,17 +80,14 @@ func (s *site) asksAboutExtracts(custody string) {
 		{exitUsage, []string{"extracts", "remove", "4711"}, "known are show, verify, retry, close"},
 		{exitUsage, []string{"extracts", "show"}, "needs the ID"},
 	} {
-		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			s.t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
-		}
+		out := s.must(row.code, row.args...)
+		kit.Check(s.t, strings.Contains(out, row.want), "%v: %s, want out with %q", row.args, out, row.want)
 	}
 	path := filepath.Join(custody, "extracts", "4711", "files", "0001-one.zip")
 	b := kit.Value(os.ReadFile(path))(s.t)
 	b[40] ^= 1
 	kit.Must(s.t, os.WriteFile(path, b, 0o600))
-	if out := s.must(exitDifferences, "extracts", "verify"); !strings.Contains(out, "extract 4711 DIFFERS") || !strings.Contains(out, "1 differs") {
-		s.t.Errorf(`out = %v, want out with "extract 4711 DIFFERS", out with "1 differs"`, out)
-	}
+	kit.Holds(s.t, "extracts verify", s.must(exitDifferences, "extracts", "verify"), "extract 4711 DIFFERS", "1 differs")
 }
 
 // publishExtract makes the service offer an extract of two files.
@@ -147,14 +141,10 @@ func TestExtracts_I26_NeedAPerson(t *testing.T) {
 	kit.Holds(t, "out", out, "2 extracts need you", "4711: one.zip was downloaded 2 times without success; left: 48. Look at the proxy, then: vaultd extracts retry 4711",
 		"4710: Delta of "+made.In(berlin).Format("2 Jan 2006")+" is not held and ends in ", "see vaultd extracts")
 	s.must(0, "extracts", "retry", "4711")
-	if out := s.must(exitPerson, "status"); !strings.Contains(out, "1 extract needs you") {
-		t.Errorf(`out = %v, want out with "1 extract needs you"`, out)
-	}
+	kit.Holds(t, "status", s.must(exitPerson, "status"), "1 extract needs you")
 	s.must(0, "extracts", "close", "4710", "--reason", "too old for the books")
 	s.must(0, "status")
-	if out := s.must(0, "extracts", "--json"); !strings.Contains(out, `"state":"given-up"`) {
-		t.Errorf("out = %v, want out with `\"state\":\"given-up\"`", out)
-	}
+	kit.Holds(t, "extracts --json", s.must(0, "extracts", "--json"), `"state":"given-up"`)
 	s.must(0, "verify")
 	if journal := s.journal(); !strings.Contains(journal, `"event":"given-up"`) || !strings.Contains(journal, `"event":"downloads-allowed"`) || strings.Contains(journal, "too old for the books") {
 		t.Errorf("journal = %v, want journal with `\"event\":\"given-up\"`, journal with `\"event\":\"downloads-allowed\"`, journal without \"too old for the books\"", journal)
@@ -230,9 +220,8 @@ func TestExtracts_I26_NotInTheDrop(t *testing.T) {
 		t.Errorf(`out = %v, want out with "4712: It is held, and its files do not get into the drop acme", out with "no space left"`, out)
 	}
 	s.addArrival("4713", time.Now(), append(held, arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: "drop-full", Text: "x"}}, arrival.HandedOn{})...)
-	if out, _ := s.vaultd("status"); strings.Contains(out, "4713") {
-		t.Errorf("handed on:\n%s", out)
-	}
+	out, _ := s.vaultd("status")
+	kit.Check(t, !strings.Contains(out, "4713"), "handed on:\n%s", out)
 }
 
 // addArrival puts an extract into the ledger while no daemon runs.

@@ -109,13 +109,11 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 		if row.code == exitUnavailable { // what came is thrown away
 			row.got = nil
 		}
-		if code != row.code || !strings.Contains(errs, row.says) || out != string(row.got) || from.asks != 1 {
-			t.Errorf("exit %d, %d bytes\n%s", code, len(out), errs)
-		}
+		kit.Check(t, code == row.code && strings.Contains(errs, row.says) && out == string(row.got) && from.asks == 1,
+			"exit %d, %d bytes\n%s", code, len(out), errs)
 		kit.Holds(t, "says nothing about money", errs, "may charge")
-		if left, err := os.ReadDir(filepath.Join(s.cfg.StateDir, "spool")); err != nil || len(left) > 0 {
-			t.Errorf("left behind %v, %v", left, err)
-		}
+		left, err := os.ReadDir(filepath.Join(s.cfg.StateDir, "spool"))
+		kit.Check(t, err == nil && len(left) == 0, "left behind %v, %v", left, err)
 	})
 }
 
@@ -196,20 +194,16 @@ func TestDownload_FailuresByCause(t *testing.T) {
 		row.from.t = t
 		s.archiveIs(row.from.ServeHTTP)
 		dir := t.TempDir()
-		if _, errs, code := s.reach("fetch", "Müller 4711", "-o", filepath.Join(dir, "x.zip")); code != row.code {
-			t.Errorf("exit %d, want %d: %s", code, row.code, errs)
-		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("left behind %v, %v", left, err)
-		}
+		_, errs, code := s.reach("fetch", "Müller 4711", "-o", filepath.Join(dir, "x.zip"))
+		kit.Check(t, code == row.code, "exit %d, want %d: %s", code, row.code, errs)
+		left, err := os.ReadDir(dir)
+		kit.Check(t, err == nil && len(left) == 0, "left behind %v, %v", left, err)
 	})
 	s := newShelf(t)
 	stored(t, s, []byte("PK"))
 	s.archiveIs(nil)
 	s.edit("http://127.0.0.1:", "http://127.0.0.1:1 #")
-	if _, errs, code := s.reach("fetch", "Müller 4711", "-o", "-"); code != exitUnavailable {
-		t.Errorf("unreachable: exit %d: %s", code, errs)
-	}
+	refused(s.reach("fetch", "Müller 4711", "-o", "-"))(t, "unreachable", exitUnavailable)
 }
 
 func TestFetch_WritesWholeFilesAndNeverOver(t *testing.T) {
@@ -242,17 +236,13 @@ func TestFetch_WritesWholeFilesAndNeverOver(t *testing.T) {
 				return row.daemon
 			})
 			code, _, errs := s.ask(t, "fetch", "x", "-o", filepath.Join(dir, "x.zip"), fmt.Sprint("--force=", row.force))
-			if code != row.code || name == "There" && asked {
-				t.Errorf("exit %d, want %d, %s, asked %v", code, row.code, errs, asked)
-			}
+			kit.Check(t, code == row.code && (name != "There" || !asked),
+				"exit %d, want %d, %s, asked %v", code, row.code, errs, asked)
 			left, err := os.ReadDir(dir)
-			if err != nil || len(left) != len(row.after) {
-				t.Errorf("there are %v, %v", left, err)
-			}
+			kit.Check(t, err == nil && len(left) == len(row.after), "there are %v, %v", left, err)
 			for n, want := range row.after {
-				if got, err := os.ReadFile(filepath.Join(dir, n)); string(got) != want {
-					t.Errorf("%s holds %q, %v", n, got, err)
-				}
+				got, err := os.ReadFile(filepath.Join(dir, n))
+				kit.Check(t, string(got) == want, "%s holds %q, %v", n, got, err)
 			}
 		})
 	}
@@ -268,9 +258,7 @@ func TestFetch_NameFitsEverywhere(t *testing.T) {
 		s.send(folder, noon, remote)
 		s.says(folder, noon, remote, archive.Successful)
 		out, errs, code := s.say("fetch", "--print-name", s.keys[folder].String())
-		if code != exitDone {
-			t.Errorf("%q: exit %d: %s", folder, code, errs)
-		}
+		kit.Check(t, code == exitDone, "%q: exit %d: %s", folder, code, errs)
 		return out
 	}
 	for folder, want := range map[string]string{
@@ -320,9 +308,8 @@ func TestFetch_ByNumber(t *testing.T) {
 	kit.Holds(t, "out", out,
 		"this ledger does not know bumId "+bumIDs[0]+": there is nothing to compare it with", "the provider may charge", "not compared, for the ledger does not know what was sent: ", "1 download this month",
 	)
-	if b, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(b, []byte("PK")) {
-		t.Errorf("%d bytes, %v", len(b), err)
-	}
+	b, err := os.ReadFile(file)
+	kit.Check(t, err == nil && bytes.HasPrefix(b, []byte("PK")), "%d bytes, %v", len(b), err)
 	lines := ours.journal()
 	kit.Holds(t, "the journal", lines, `"event":"fetch-intended","rev":1,"vault":"ACME","bumId":"`+bumIDs[0]+`"`, `"cause":"not-compared"`)
 	ours.must(exitCreate, args...)
@@ -360,9 +347,8 @@ func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
 		s.send("Otto 19", noon, "bum-1")
 		row.live(s)
 		out, _, _ := s.say("why", "Otto 19")
-		if want := "vaultd fetch --vault V-1 --bumid bum-1"; !strings.Contains(out, want) {
-			t.Errorf("why does not offer %q:\n%s", want, out)
-		}
+		want := "vaultd fetch --vault V-1 --bumid bum-1"
+		kit.Check(t, strings.Contains(out, want), "why does not offer %q:\n%s", want, out)
 		from := &store{t: t, zip: zipOf(t, 0, "rechnung.pdf", pdfOf("Otto 19"))}
 		s.archiveIs(from.ServeHTTP)
 		got, errs, code := s.reach("fetch", "--vault=V-1", "--bumid=bum-1", "-o", "-")

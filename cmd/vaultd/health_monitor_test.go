@@ -96,9 +96,8 @@ func TestHealthMonitor_WarnsOncePerStep(t *testing.T) {
 	for _, level := range []int{0, 0, 80, 80, 90, 80, 90, 100, 100} {
 		p.warnOfBills([]present.Bill{{Year: 2026, Vault: "V", Level: level}, {Year: 2026, Level: 0}})
 	}
-	if n := strings.Count(log.String(), "\n"); n != 3 || strings.Count(log.String(), "used up") != 1 {
-		t.Errorf("%d lines:\n%s", n, log.String())
-	}
+	n := strings.Count(log.String(), "\n")
+	kit.Check(t, n == 3 && strings.Count(log.String(), "used up") == 1, "%d lines:\n%s", n, log.String())
 }
 
 // A look that hangs keeps nobody waiting, and does not begin a second time.

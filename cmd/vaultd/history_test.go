@@ -550,8 +550,7 @@ func fillYears(b *testing.B, l *boltledger.Ledger, docs int, now time.Time) {
 			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{one, ledger.Reconciled{}}})
 		}
 		rs, err := l.Apply(b.Context(), cs...)
-		if err != nil || rs[0].Err != nil {
-			b.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
-		}
+		kit.Need(b, err == nil && rs[0].Err == nil,
+			"err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 	}
 }

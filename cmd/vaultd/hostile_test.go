@@ -56,9 +56,7 @@ func (y *yard) fate(drop, folder string) (v ending, text string) {
 			return returns, notepad(text)
 		}
 		months, err := os.ReadDir(filepath.Join(y.dir, drop, "_archived"))
-		if err != nil && !os.IsNotExist(err) {
-			y.t.Fatal(err)
-		}
+		kit.Need(y.t, err == nil || os.IsNotExist(err), "error: %v", err)
 		for _, month := range months {
 			if text, err := os.ReadFile(filepath.Join(y.dir, drop, "_archived", month.Name(), name, "_RECEIPT.txt")); err == nil {
 				return archives, notepad(text)

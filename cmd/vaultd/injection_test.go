@@ -124,9 +124,7 @@ func (s *shelf) tableIsClean(text string) {
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
 	r.Comma, r.FieldsPerRecord = ';', -1
 	rows, err := r.ReadAll()
-	if err != nil || len(rows) < len(hostileTexts) {
-		s.t.Error("csv:", len(rows), err)
-	}
+	kit.Check(s.t, err == nil && len(rows) >= len(hostileTexts), "csv: %v %v", len(rows), err)
 	for _, row := range rows {
 		for _, cell := range row {
 			kit.Want(s.t, "a spreadsheet takes", strings.TrimLeft(cell, "=+-@\t\r\n＝＋－＠"), cell)
@@ -161,9 +159,8 @@ func (y *yard) outputs() {
 		var stdout, stderr bytes.Buffer
 		code := program.Run(y.t.Context(), y.line(args), strings.NewReader(""), &stdout, &stderr, os.LookupEnv)
 		out := stdout.String()
-		if want := map[string]int{"status": exitPerson, "audit": exitDifferences}[args[0]]; code != want {
-			y.t.Errorf("%v: exit %d: %s: %s", args, code, stderr.String(), tail(out, 500))
-		}
+		want := map[string]int{"status": exitPerson, "audit": exitDifferences}[args[0]]
+		kit.Check(y.t, code == want, "%v: exit %d: %s: %s", args, code, stderr.String(), tail(out, 500))
 		y.harmless(strings.Join(args, " "), out, slices.Contains(args, "html"))
 		if slices.Contains(args, "csv") {
 			y.sheet(out, args[len(args)-1] == ";")

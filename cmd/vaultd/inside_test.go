@@ -167,9 +167,8 @@ func pile(t *testing.T, l *boltledger.Ledger, n int) {
 			cs = append(cs, c)
 		}
 		rs, err := l.Apply(t.Context(), cs...)
-		if err != nil || rs[0].Err != nil {
-			t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
-		}
+		kit.Need(t, err == nil && rs[0].Err == nil,
+			"err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 	}
 }
 

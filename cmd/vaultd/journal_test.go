@@ -80,9 +80,8 @@ func TestJournalHandler_FieldsPriorityAndMessageID(t *testing.T) {
 	}
 	kit.Want(t, "got[0].message",
 		`entry key=06gz state=rejected drop=acme-in bumId=b-1 cause="date not understood"`, got[0].message)
-	if s := fmt.Sprint(got); strings.Contains(s, "hunter2") {
-		t.Error("a secret in the journal:", s)
-	}
+	s := fmt.Sprint(got)
+	kit.Check(t, !strings.Contains(s, "hunter2"), "a secret in the journal: %v", s)
 }
 
 // Each kind of message that has an id is one that the program says, and ids are never shared.

@@ -100,9 +100,7 @@ func TestList_ByWhatTheDocumentSays(t *testing.T) {
 		_, errs, code := s.say("list", "--after", text)
 		kit.Check(t, code == exitUsage && strings.Contains(errs, says), "--after %s: exit %d: %s", text, code, errs)
 	}
-	if _, errs, code := s.say("list", "--type=Bill"); code != exitUsage || !strings.Contains(errs, "known are Invoice") {
-		t.Errorf("exit %d: %s", code, errs)
-	}
+	refused(s.say("list", "--type=Bill"))(t, "list --type=Bill", exitUsage, "known are Invoice")
 	_, errs, _ := s.say("list", "--limit=2")
 	want := "the newest 2; --after " + s.keys["Otto 19"].String() + " goes on"
 	kit.Check(t, strings.Contains(errs, want), "%q, want %q", errs, want)

@@ -130,9 +130,7 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 		return out, code
 	}
 	put(noon.Add(-time.Minute))
-	if out, code := status(); code != exitDone || !strings.Contains(out, "NOT TAKEN YET 3, as of 14:27") {
-		t.Errorf("young: exit %d\n%s", code, out)
-	}
+	ended(status())(t, "young", exitDone, "NOT TAKEN YET 3, as of 14:27")
 	put(noon.Add(-2 * time.Hour))
 	out, code := status()
 	if code != exitPerson || !strings.Contains(out, "drop acme-in: 1 thing not taken for longer than 30 min") || !strings.Contains(out, "scan7.pdf: loose file, since 12:32") {

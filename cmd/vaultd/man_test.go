@@ -63,13 +63,11 @@ func TestHelp_EveryCommandExplainsItself(t *testing.T) {
 		if !c.IsAvailableCommand() {
 			continue
 		}
-		if c.Long == "" || c.Example == "" || c.Short == "" || strings.HasSuffix(c.Short, ".") {
-			t.Errorf("%s: short %q, %d bytes of long text, %d of examples", c.Name(), c.Short, len(c.Long), len(c.Example))
-		}
+		kit.Check(t, c.Long != "" && c.Example != "" && c.Short != "" && !strings.HasSuffix(c.Short, "."),
+			"%s: short %q, %d bytes of long text, %d of examples", c.Name(), c.Short, len(c.Long), len(c.Example))
 		for line := range strings.Lines(c.Long) {
-			if n := len([]rune(line)); n > 110 {
-				t.Errorf("%s: a line of %d characters does not fit a terminal: %s", c.Name(), n, line)
-			}
+			n := len([]rune(line))
+			kit.Check(t, n <= 110, "%s: a line of %d characters does not fit a terminal: %s", c.Name(), n, line)
 		}
 		for line := range strings.Lines(c.Example) {
 			checkExample(t, root, strings.TrimSpace(line))
@@ -95,9 +93,8 @@ func checkExample(t *testing.T, root *cobra.Command, line string) {
 			}
 			name, isFlag := strings.CutPrefix(f, "--")
 			name, _, _ = strings.Cut(name, "=")
-			if isFlag && c.Flag(name) == nil && c.InheritedFlags().Lookup(name) == nil {
-				t.Errorf("example %q: %s has no flag --%s", line, c.Name(), name)
-			}
+			kit.Check(t, !isFlag || c.Flag(name) != nil || c.InheritedFlags().Lookup(name) != nil,
+				"example %q: %s has no flag --%s", line, c.Name(), name)
 		}
 	}
 }

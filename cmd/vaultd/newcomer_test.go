@@ -79,9 +79,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	sources := kit.Value(filepath.Abs("../.."))(t)
 	runtime.LockOSThread() // for good: the namespaces are this thread's, and end with it
 	if err := ownMachine(sources); err != nil {
-		if os.Getenv("CI") != "" && os.Geteuid() == 0 {
-			t.Fatal("no machine of its own for the newcomer: ", err)
-		}
+		kit.Need(t, os.Getenv("CI") == "" || os.Geteuid() != 0, "no machine of its own for the newcomer: %v", err)
 		t.Logf("WHAT NEEDS ROOT IS NOT TRIED HERE, for it needs a mount and a network namespace: %v", err)
 		return nil
 	}

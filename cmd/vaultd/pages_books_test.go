@@ -151,9 +151,8 @@ func TestPages_I26_DownloadThatFailedIsToldAsItWas(t *testing.T) {
 			if row.old != "" {
 				s.edit(row.old, row.text)
 			}
-			if err := emu.SetFaults(emulator.Faults{Rules: []emulator.Rule{{Op: "download", Rate: 1, Fault: row.fault}}}); err != nil && row.fault != (emulator.Fault{}) {
-				t.Fatal(err)
-			}
+			err := emu.SetFaults(emulator.Faults{Rules: []emulator.Rule{{Op: "download", Rate: 1, Fault: row.fault}}})
+			kit.Need(t, err == nil || row.fault == (emulator.Fault{}), "error: %v", err)
 			s.begin()
 			awaitPort(t, address)
 			anna := newReader(t, address)

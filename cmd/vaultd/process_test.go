@@ -182,9 +182,8 @@ func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 // stop asks the process to end, as SIGTERM does, and returns its exit code.
 func (p *process) stop(t *testing.T) int {
 	t.Helper()
-	if err := p.interrupt(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
-	}
+	err := p.interrupt()
+	kit.Need(t, err == nil || errors.Is(err, os.ErrProcessDone), "error: %v", err)
 	return p.end(t, 40*time.Second)
 }
 
@@ -340,4 +339,24 @@ func (s *shelf) reach(args ...string) (stdout, stderr string, code int) {
 	s.ledger.Open()
 	checkOutput(s.t, nil, []byte(stderr))
 	return stdout, stderr, code
+}
+
+// ended takes what a command wrote and its exit code. The check that it gives
+// fails the test unless the code is as wanted and the parts are in the text.
+func ended(text string, code int) func(t *testing.T, what string, want int, parts ...string) {
+	return func(t *testing.T, what string, want int, parts ...string) {
+		t.Helper()
+		kit.Check(t, code == want, "%s: exit %d, want %d:\n%s", what, code, want, text)
+		kit.Holds(t, what, text, parts...)
+	}
+}
+
+// answered looks into what a command wrote to its output.
+func answered(stdout, _ string, code int) func(*testing.T, string, int, ...string) {
+	return ended(stdout, code)
+}
+
+// refused looks into what a command wrote to its error output.
+func refused(_, stderr string, code int) func(*testing.T, string, int, ...string) {
+	return ended(stderr, code)
 }

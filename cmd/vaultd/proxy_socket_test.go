@@ -52,9 +52,7 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 	first.Close()
 	kit.Value(os.Lstat(path))(t)
 	second, err := listenProxy(proxyAt(t, path), quiet)
-	if err != nil {
-		t.Fatal("a stale socket:", err)
-	}
+	kit.Need(t, err == nil, "a stale socket: %v", err)
 	second.Close()
 	kit.Must(t, os.WriteFile(path, []byte("x"), 0o600))
 	if _, err := listenProxy(proxyAt(t, path), quiet); err == nil || !strings.Contains(err.Error(), "is not a socket") {
@@ -73,9 +71,8 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 		kit.Must(t, os.Lchown(path, 12345, -1))
 		l.(*net.UnixListener).SetUnlinkOnClose(false)
 		l.Close()
-		if _, err := listenProxy(proxyAt(t, path), quiet); err == nil || !strings.Contains(err.Error(), "of another user") {
-			t.Error("another user's socket:", err)
-		}
+		_, err := listenProxy(proxyAt(t, path), quiet)
+		kit.Check(t, err != nil && strings.Contains(err.Error(), "of another user"), "another user's socket: %v", err)
 	}
 	kit.Must(t, os.Chmod(dir, 0o777))
 	if _, err := listenProxy(proxyAt(t, filepath.Join(dir, "other.sock")), quiet); err == nil || !strings.Contains(err.Error(), "could put another file in its place") {

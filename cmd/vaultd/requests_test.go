@@ -60,9 +60,7 @@ func TestRequests_I12_OfWhatIsArchived(t *testing.T) {
 	kit.Holds(t, "show", s.must(0, "show", row.Key), all...)
 	kit.Holds(t, "receipt", s.must(0, "receipt", row.Key), all...)
 	written, err := filepath.Glob(filepath.Join(s.dir, "acme", "_archived", "*", "*", "_RECEIPT.json"))
-	if err != nil || len(written) != 1 {
-		t.Fatalf("receipts: %q, %v", written, err)
-	}
+	kit.Need(t, err == nil && len(written) == 1, "receipts: %q, %v", written, err)
 	text := kit.Value(os.ReadFile(written[0]))(t)
 	kit.Holds(t, "_RECEIPT.json", string(text), seen["registration"], seen["upload"], seen["status"])
 }

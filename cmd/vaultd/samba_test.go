@@ -261,9 +261,8 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 		h.read("beta", `_delivered\`+filepath.Base(month)+`\slow.pdf\_DELIVERED.txt`), hex.EncodeToString(slow[:]))
 	for name, want := range map[string]os.FileMode{"_delivered": os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o770, "_rejected/cut.pdf": os.ModeDir | os.ModeSetgid | 0o770, "_rejected/cut.pdf/_REASON.txt": 0o640} {
 		info := kit.Value(os.Lstat(filepath.Join(s.dir, "beta", name)))(h.t)
-		if st := info.Sys().(*syscall.Stat_t); info.Mode() != want || int(st.Gid) != h.id(h.clerk.Gid) {
-			t.Errorf("%s: %v, group %d", name, info.Mode(), st.Gid)
-		}
+		st := info.Sys().(*syscall.Stat_t)
+		kit.Check(t, info.Mode() == want && int(st.Gid) == h.id(h.clerk.Gid), "%s: %v, group %d", name, info.Mode(), st.Gid)
 	}
 	found := emu.Violations()
 	kit.Check(t, len(found) <= 0, "the service complains: %q", found)

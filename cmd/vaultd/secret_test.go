@@ -172,9 +172,8 @@ func TestHashPassword_I7_RefusesInWords(t *testing.T) {
 		"ControlInside": {"CANARY\x07correct horse", nil, exitData, "control character"},
 	}, func(t *testing.T, row row) {
 		code, out, errs := hashPassword(t, row.input, row.args...)
-		if code != row.code || out != "" || !strings.Contains(errs, row.says) || strings.Contains(errs, "CANARY") {
-			t.Errorf(`%d %q %q, want code = %v, out = "", errs with %q, errs without "CANARY"`, code, out, errs, row.code, row.says)
-		}
+		kit.Check(t, code == row.code && out == "" && strings.Contains(errs, row.says) && !strings.Contains(errs, "CANARY"),
+			`%d %q %q, want code = %v, out = "", errs with %q, errs without "CANARY"`, code, out, errs, row.code, row.says)
 	})
 }
 

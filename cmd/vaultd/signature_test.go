@@ -144,16 +144,14 @@ func TestVerify_I12_SignatureOfAReceipt(t *testing.T) {
 			args = append([]string{"verify"}, strings.Fields(row.args)...)
 		}
 		out, errs, code := s.say(args...)
-		if code != row.code || !strings.Contains(out+errs, row.says) {
-			t.Errorf("%s: exit %d, %s%s, want exit %d and %q", name, code, out, errs, row.code, row.says)
-		}
+		kit.Check(t, code == row.code && strings.Contains(out+errs, row.says),
+			"%s: exit %d, %s%s, want exit %d and %q", name, code, out, errs, row.code, row.says)
 	}
 
 	cfg, path, _ := startDaemon(t)
 	_, errs, code := runHere("--config", path, "verify", "--receipt", receipt)
-	if code != exitDifferences || !strings.Contains(errs, "a key that is not one of this ledger") {
-		t.Errorf("exit %d, %s, want %d: another ledger's receipt", code, errs, exitDifferences)
-	}
+	kit.Check(t, code == exitDifferences && strings.Contains(errs, "a key that is not one of this ledger"),
+		"exit %d, %s, want %d: another ledger's receipt", code, errs, exitDifferences)
 	if _, errs, code := frames(t, cfg.StateDir, `{"args":["verify","--receipt=/etc/passwd"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "reads no files for others") {
 		t.Errorf("exit %d, %s, want %d", code, errs, exitUsage)
 	}
@@ -203,9 +201,8 @@ func TestRestore_I15_TheBackupIsDamaged(t *testing.T) {
 			t.Errorf("exit %d\n%s%s", code, out, errs)
 		}
 	}
-	if after, err := os.ReadFile(filepath.Join(s.cfg.StateDir, "ledger.db")); err != nil || string(after) != string(before) {
-		t.Error("it was changed", err)
-	}
+	after, err := os.ReadFile(filepath.Join(s.cfg.StateDir, "ledger.db"))
+	kit.Check(t, err == nil && string(after) == string(before), "it was changed %v", err)
 }
 
 // A ledger that does not know everything is not called sound without saying so.
@@ -286,9 +283,7 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	if n, is := named(); !is || n.Count != 1 || len(n.Names) != 1 || !strings.Contains(n.Names[0], "Otto 19") || n.When != "soon" || !strings.Contains(n.Do, "vaultd close") {
 		t.Errorf("status: %+v", n)
 	}
-	if out, _, code := s.say("status"); code != exitPerson || !strings.Contains(out, "1 kept folder is not what was archived") {
-		t.Errorf("status ends with %d:\n%s", code, out)
-	}
+	answered(s.say("status"))(t, "status", exitPerson, "1 kept folder is not what was archived")
 	receipt := func(folder string) (rc proof.Receipt, page string) {
 		out, errs, code := s.say("receipt", "--json", s.keys[folder].String())
 		err := json.Unmarshal([]byte(out), &rc)

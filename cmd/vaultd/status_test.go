@@ -91,9 +91,8 @@ func TestStatus_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
 				archived++
 			}
 			rs, err := s.ledger.Apply(t.Context(), cs...)
-			if err != nil || rs[0].Err != nil {
-				t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
-			}
+			kit.Need(t, err == nil && rs[0].Err == nil,
+				"err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 		}
 	}
 	check := func(out string) {

@@ -50,14 +50,11 @@ func TestUnit_I27_ExposureWithDropIns(t *testing.T) {
 			unit, dropIn := filepath.Join(dir, "vaultd.service"), filepath.Join(dir, "vaultd.service.d", "50-site.conf")
 			src := kit.Value(os.ReadFile(filepath.Join(unitDir, "vaultd.service")))(t)
 			text := regexp.MustCompile(`(?m)^#((?:`+row.lines+`)[A-Za-z]*=)`).ReplaceAll(site, []byte("$1"))
-			if changed := string(text) != string(site); changed != (name != "AsItIs") {
-				t.Fatal("no such lines in the drop-in:", row.lines)
-			}
+			changed := string(text) != string(site)
+			kit.Need(t, changed == (name != "AsItIs"), "no such lines in the drop-in: %v", row.lines)
 			kit.Must(t, errors.Join(os.Mkdir(filepath.Dir(dropIn), 0o755), os.WriteFile(unit, src, 0o644), os.WriteFile(dropIn, text, 0o644)))
 			out, err := exec.Command(program, "security", "--offline=true", "--no-pager", "--threshold="+row.threshold, unit).CombinedOutput()
-			if err != nil {
-				t.Errorf("%v\n%s", err, tail(string(out), 200))
-			}
+			kit.Check(t, err == nil, "%v\n%s", err, tail(string(out), 200))
 		})
 	}
 }
@@ -100,9 +97,7 @@ func TestUnit_ReportTimer(t *testing.T) {
 	kit.Check(t, err == nil && len(strings.TrimSpace(string(out))) <= 0,
 		"%v\n%s\nwant no error, len(strings.TrimSpace(string(out))) <= 0", err, out)
 	out, err = exec.Command(program, "security", "--offline=true", "--no-pager", "--threshold=15", filepath.Join(unitDir, "vaultd-report.service")).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, tail(string(out), 300))
-	}
+	kit.Check(t, err == nil, "%v\n%s", err, tail(string(out), 300))
 }
 
 // The unit says what the program does: it reloads, keeps its state where the configuration has it by default, and does not
@@ -129,9 +124,7 @@ func TestUnit_FitsTheProgram(t *testing.T) {
 		n := kit.Value(strconv.Atoi(word))(t)
 		codes = append(codes, n)
 	}
-	if !slices.Equal(codes, []int{exitUsage, exitRights, exitConfig}) {
-		t.Error("RestartPreventExitStatus:", codes)
-	}
+	kit.Check(t, slices.Equal(codes, []int{exitUsage, exitRights, exitConfig}), "RestartPreventExitStatus: %v", codes)
 	for _, missing := range []string{"PrivateUsers", "ProcSubset", "Environment", "OOMScoreAdjust"} {
 		if v := unit[missing]; v != nil {
 			t.Errorf("%s=%s does not fit: owners are recorded, the boot's name is read, secrets are files, and no file server ends in place of vaultd", missing, v)

@@ -24,12 +24,9 @@ func TestTroubleshooting_NamesTheProgramsMessages(t *testing.T) {
 	page := kit.Value(os.ReadFile(troubleshootingPage))(t)
 	said := programTexts(t)
 	named := namedMessages(string(page))
-	if len(named) < 100 {
-		t.Fatalf("vacuous: %d messages were found in the page", len(named))
-	}
-	if unsaid("the certificate was eaten", said) == "" || unsaid("none lost at sea", said) == "" {
-		t.Error("vacuous: what the program does not say is found in it")
-	}
+	kit.Need(t, len(named) >= 100, "vacuous: %d messages were found in the page", len(named))
+	kit.Check(t, unsaid("the certificate was eaten", said) != "" && unsaid("none lost at sea", said) != "",
+		"vacuous: what the program does not say is found in it")
 	for _, message := range named {
 		for _, run := range quotedRuns(message) {
 			if rest := unsaid(run, said); rest != "" {

@@ -97,9 +97,8 @@ func TestValidateNetwork_I19_FollowsNoLink(t *testing.T) {
 	}
 	var out bytes.Buffer
 	code := program.Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
-	if code != exitData || strings.Count(out.String(), "is a folder or a link") != 2 {
-		t.Errorf("exit %d: %s", code, out.String())
-	}
+	kit.Check(t, code == exitData && strings.Count(out.String(), "is a folder or a link") == 2,
+		"exit %d: %s", code, out.String())
 }
 
 // I24: in a drop of the network, or for one, a folder is checked by the rules of that drop, with the words that its _REASON.txt would have.
@@ -307,9 +306,8 @@ func TestSidecarSchema_I24_ThePageHasEachField(t *testing.T) {
 		if def := schema.Defs[strings.TrimPrefix(p.Ref, "#/$defs/")]; def.Items != nil {
 			p.MaxLength = def.Items.MaxLength
 		}
-		if p.MaxLength > 0 && !strings.Contains(rows[name], strconv.Itoa(p.MaxLength)+" characters") {
-			t.Errorf("%s: the page says %q, want %d characters", name, rows[name], p.MaxLength)
-		}
+		kit.Check(t, p.MaxLength <= 0 || strings.Contains(rows[name], strconv.Itoa(p.MaxLength)+" characters"),
+			"%s: the page says %q, want %d characters", name, rows[name], p.MaxLength)
 		if must := strings.Contains(rows[name], "must be given"); must != slices.Contains(schema.Required, name) {
 			t.Errorf("%s: must be given = %v on the page, want %v", name, must, !must)
 		}

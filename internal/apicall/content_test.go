@@ -212,9 +212,7 @@ func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
 				_, err := store.put(context.Background(), upload{Op: "upload", URL: cfg.BaseURL + "/k?X-Amz-Signature=" + signatureCanary,
 					Size: int64(r.size), SHA256: sum(content), Open: open, Stall: 20 * time.Second})
 				if !r.early {
-					if err != nil {
-						t.Error(err)
-					}
+					kit.Check(t, err == nil, "error: %v", err)
 					return
 				}
 				if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, errAnsweredEarly) {
@@ -276,9 +274,7 @@ func TestPut_I12_WhatAYesSays(t *testing.T) {
 		_, store := clients(t, Config{BaseURL: srv.URL})
 		_, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
 		if r.ok {
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			kit.Check(t, err == nil, "%s: %v", name, err)
 			continue
 		}
 		if ce := failure(t, err); ce.Outcome != OutcomeUnknown || ce.Status != 200 || ce.ServiceCode != "InternalError" {
@@ -315,9 +311,7 @@ func TestPut_I12_AWebPageIsNoYes(t *testing.T) {
 		_, store := clients(t, Config{BaseURL: base})
 		_, err := store.put(t.Context(), upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
 		if r.ok {
-			if err != nil {
-				t.Error(err)
-			}
+			kit.Check(t, err == nil, "error: %v", err)
 			return
 		}
 		if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, errStorePage) {

@@ -436,9 +436,7 @@ func TestNetwork_CrawlingDownloadIsLeft(t *testing.T) {
 			})})
 			begun := time.Now()
 			_, err := store.Fetch(t.Context(), "download", "https://bucket.example/k", func(_ *Answer, r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
-			if row.ok != (err == nil) {
-				t.Errorf("after %v: %v", time.Since(begun), err)
-			}
+			kit.Check(t, row.ok == (err == nil), "after %v: %v", time.Since(begun), err)
 			if err != nil && (!strings.Contains(failure(t, err).Error(), "the transfer crawls") || time.Since(begun) > 11*time.Minute) {
 				t.Errorf("after %v: %v", time.Since(begun), err)
 			}

@@ -192,9 +192,8 @@ func TestOnce_KeptConnectionDies(t *testing.T) {
 			_, err = store.put(context.Background(), put)
 			ce = failure(t, err)
 			kit.Check(t, ce.Outcome == OutcomeUnknown, "PUT: got %v: %v", ce.Outcome, ce)
-			if reads && requests.Load() != 4 || dialled.Load() != 2 {
-				t.Errorf("4 calls made %d requests on %d connections", requests.Load(), dialled.Load())
-			}
+			kit.Check(t, (!reads || requests.Load() == 4) && dialled.Load() == 2,
+				"4 calls made %d requests on %d connections", requests.Load(), dialled.Load())
 		})
 	}
 }

@@ -142,9 +142,8 @@ func TestOAuth_I23_ForbiddenIsNoStormOfTokenRequests(t *testing.T) {
 		}
 		began := time.Now()
 		wg.Wait()
-		if most := 2 + int(time.Since(began)/replaceEvery); s.asked > most {
-			t.Errorf("%d token requests within %v, at most %d are fine", s.asked, time.Since(began), most)
-		}
+		most := 2 + int(time.Since(began)/replaceEvery)
+		kit.Check(t, s.asked <= most, "%d token requests within %v, at most %d are fine", s.asked, time.Since(began), most)
 		before := s.asked
 		for range 288 { // a whole day of probes
 			_, err := do(t, api, closed("register"))
@@ -267,9 +266,7 @@ func FuzzReadFields(f *testing.F) {
 		kit.Need(t, err != nil || wantErr == nil && want != nil, "%q is read, and is no JSON object: %v", raw, wantErr)
 		kit.Need(t, wantErr != nil || want == nil || err == nil || errors.Is(err, ErrTwice), "%q: %v", raw, err)
 		for name, value := range got {
-			if string(want[name]) != string(value) {
-				t.Errorf("%q: %s is %q, want %q", raw, name, value, want[name])
-			}
+			kit.Check(t, string(want[name]) == string(value), "%q: %s is %q, want %q", raw, name, value, want[name])
 		}
 	})
 }
@@ -342,9 +339,8 @@ func TestDo_I21_WaitsForRoomWithinItsTime(t *testing.T) {
 	api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: transport, Timeout: 100 * time.Millisecond})
 	kit.Must(t, api.memory.free.Acquire(t.Context(), allAnswers))
 	_, err := do(t, api, post("register", "[]"))
-	if ce := failure(t, err); ce.Outcome != OutcomeUnknown || held.Load() != 0 {
-		t.Errorf("%d bytes were read: %v", held.Load(), ce)
-	}
+	ce := failure(t, err)
+	kit.Check(t, ce.Outcome == OutcomeUnknown && held.Load() == 0, "%d bytes were read: %v", held.Load(), ce)
 	api.memory.free.Release(allAnswers)
 	r := post("register", "[]")
 	r.Limit = 1<<20 - 1

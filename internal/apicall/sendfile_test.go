@@ -104,9 +104,8 @@ func TestSendFile_I9_LeavesOnce(t *testing.T) {
 		})
 		api, _ := clients(t, Config{BaseURL: srv.URL})
 		_, err := api.SendFile(t.Context(), sendPath(), framed("x", "x"))
-		if e := failure(t, err); e.Status != status || calls.Load() != 1 {
-			t.Errorf("%d: %d calls, %v", status, calls.Load(), e)
-		}
+		e := failure(t, err)
+		kit.Check(t, e.Status == status && calls.Load() == 1, "%d: %d calls, %v", status, calls.Load(), e)
 	}
 }
 
@@ -150,9 +149,8 @@ func TestSendFile_I24_NewTokenOpensTheFileAgain(t *testing.T) {
 		}
 	})
 	api, _ := clients(t, Config{BaseURL: srv.URL, Auth: oauth("s")})
-	if _, err := api.SendFile(t.Context(), sendPath(), framed("BODY", "BODY")); err != nil || tokens.Load() != 2 {
-		t.Errorf("%v, %d tokens", err, tokens.Load())
-	}
+	_, err := api.SendFile(t.Context(), sendPath(), framed("BODY", "BODY"))
+	kit.Check(t, err == nil && tokens.Load() == 2, "%v, %d tokens", err, tokens.Load())
 }
 
 // I12: a yes that came before the whole file had left says nothing about the file.

@@ -115,9 +115,8 @@ func TestFileTold_I4_Wrapping(t *testing.T) {
 			kit.Fails(t, name+": error", err, ErrCutOff)
 			continue
 		}
-		if encoding == "" || err != nil || out.String() != r.want {
-			t.Errorf("%s: out of %q came %q (error %v), want %q", name, encoding, out.String(), err, r.want)
-		}
+		kit.Check(t, encoding != "" && err == nil && out.String() == r.want,
+			"%s: out of %q came %q (error %v), want %q", name, encoding, out.String(), err, r.want)
 	}
 }
 

@@ -64,9 +64,7 @@ func TestCoverage_I32_Holes(t *testing.T) {
 				t.Fatalf("%v, complete %v; want %v", a.Coverage.Holes, a.IsComplete(), row.want)
 			}
 			for i, h := range a.Coverage.Holes {
-				if !strings.HasPrefix(h.String(), row.want[i]) {
-					t.Errorf("%s; want %s", h, row.want[i])
-				}
+				kit.Check(t, strings.HasPrefix(h.String(), row.want[i]), "%s; want %s", h, row.want[i])
 			}
 		})
 	}

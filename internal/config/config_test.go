@@ -350,14 +350,10 @@ func TestConfigFaults(t *testing.T) {
 func wantFaults(t *testing.T, faults []Fault, wanted []string) {
 	t.Helper()
 	got := lines(faults)
-	if len(got) != len(wanted) {
-		t.Fatalf("got\n%s", strings.Join(got, "\n"))
-	}
+	kit.Need(t, len(got) == len(wanted), "got\n%s", strings.Join(got, "\n"))
 	for i, want := range wanted {
 		start, cut := strings.CutSuffix(want, "*")
-		if got[i] != want && !(cut && strings.HasPrefix(got[i], start)) {
-			t.Errorf("got  %s\nwant %s", got[i], want)
-		}
+		kit.Check(t, got[i] == want || cut && strings.HasPrefix(got[i], start), "got  %s\nwant %s", got[i], want)
 	}
 }
 

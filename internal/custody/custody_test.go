@@ -125,9 +125,8 @@ func checkHeld(t *testing.T, dir string, first, second []byte) {
 	kit.Want(t, "manifests", n, 1)
 	entries, err := os.ReadDir(filepath.Join(dir, extractFolder, "4711", fileFolder))
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") && e.Name() != "0001-IA_INVOICE_1" && e.Name() != "0002-IA_INVOICE_2" {
-			t.Errorf("%s lies there", e.Name())
-		}
+		kit.Check(t, strings.HasPrefix(e.Name(), ".") || e.Name() == "0001-IA_INVOICE_1" || e.Name() == "0002-IA_INVOICE_2",
+			"%s lies there", e.Name())
 	}
 	kit.Want(t, "the error", err, nil)
 }
@@ -278,9 +277,8 @@ func TestVerify_I4_TellsWhatChanged(t *testing.T) {
 		c := open(t, dir, nil)
 		kit.Must(t, change(filepath.Join(dir, extractFolder, "4711", fileFolder, m.Files[1].Stored)))
 		changed, is := errors.AsType[*ChangedError](c.Verify(t.Context(), m))
-		if !is || !strings.Contains(changed.Path, m.Files[1].Stored) {
-			t.Errorf("%s: %v, want is, changed.Path with %q", name, changed, m.Files[1].Stored)
-		}
+		kit.Check(t, is && strings.Contains(changed.Path, m.Files[1].Stored),
+			"%s: %v, want is, changed.Path with %q", name, changed, m.Files[1].Stored)
 	}
 }
 

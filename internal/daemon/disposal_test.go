@@ -190,9 +190,8 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 		pages[0] = 'w' // the page is dirty: its next change sets no time
 		h.pass()
 		for folder, e := range h.byFolder() {
-			if e.State != ledger.Packaged || e.Package.IsZero() {
-				t.Fatalf("%s is %v, want %v", folder, e.State, ledger.Packaged)
-			}
+			kit.Need(t, e.State == ledger.Packaged && !e.Package.IsZero(),
+				"%s is %v, want %v", folder, e.State, ledger.Packaged)
 		}
 		copy(pages, "WHAT")
 		h.lost.Store(false)
@@ -216,9 +215,8 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 		kit.Want(t, "attention for the changed folder", otto.Attention(), ledger.SourceChanged)
 		kit.Want(t, "attention for the other folder", kern.Attention(), ledger.NoAttention)
 		kit.Holds(t, "log", h.log.String(), "folder changed after it was packed")
-		if c := h.d.selfChecker().Check(h.t.Context()); !c.OK() {
-			t.Errorf("check = %+v, want it to accept the receipts", c)
-		}
+		c := h.d.selfChecker().Check(h.t.Context())
+		kit.Check(t, c.OK(), "check = %+v, want it to accept the receipts", c)
 		for range 20 {
 			h.pass()
 		}
@@ -258,9 +256,7 @@ func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
 		armed.Store(false)
 		h.pass()
 		e := h.becomes("Otto 19 archived")[0]
-		if cut.Load() == 0 {
-			t.Error("the work was never cut off, want it once: the test shows nothing")
-		}
+		kit.Check(t, cut.Load() != 0, "the work was never cut off, want it once: the test shows nothing")
 		if e.Source != ledger.Kept || e.Cause.Code != "source-changed" || !e.DisposeAt.IsZero() {
 			t.Errorf("the folder is %v for %+v, to be disposed of at %v, want %v, source-changed, and no time", e.Source, e.Cause, e.DisposeAt, ledger.Kept)
 		}

@@ -288,9 +288,8 @@ func TestProbe_I26_AShareThatHangs(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		s := h.d.State().Drops[0]
-		if !strings.Contains(s.Paused, "has not been answering since") || time.Since(began) > 0 {
-			t.Errorf("drop after a minute = %+v, read in %v, want a pause because it does not answer, at once", s, time.Since(began))
-		}
+		kit.Check(t, strings.Contains(s.Paused, "has not been answering since") && time.Since(began) <= 0,
+			"drop after a minute = %+v, read in %v, want a pause because it does not answer, at once", s, time.Since(began))
 		err := h.d.drops[0].Unavailable()
 		kit.Check(t, err != nil && strings.Contains(err.Error(), "answering"), "error of its use = %v, want one that says that it does not answer", err)
 		time.Sleep(time.Hour)

@@ -96,9 +96,8 @@ func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
 	bad := cfg
 	bad.Drops = []dropwork.Settings{cfg.Drops[0]}
 	bad.Drops[0].Group = "no-such-group-here"
-	if _, err := d.Reopen(bad); err == nil {
-		t.Fatal("opened again with a group that does not exist, want an error")
-	}
+	_, err := d.Reopen(bad)
+	kit.Need(t, err != nil, "opened again with a group that does not exist, want an error")
 	held()
 	moved := cfg
 	moved.StateDir = t.TempDir()

@@ -145,14 +145,12 @@ func (w *pendingWorld) check(when string) {
 	for name, since := range w.there {
 		if now.Sub(since) > remind+slowScan {
 			overdue++
-			if green {
-				w.t.Errorf("%s: the audit is complete, want it incomplete: %q was not taken for %s", when, name, now.Sub(since))
-			}
+			kit.Check(w.t, !green,
+				"%s: the audit is complete, want it incomplete: %q was not taken for %s", when, name, now.Sub(since))
 		}
 	}
-	if !w.away.IsZero() && now.Sub(w.away) > remind+slowScan && green {
-		w.t.Errorf("%s: the audit is complete, want it incomplete: the drop folder is missing for %s", when, now.Sub(w.away))
-	}
+	kit.Check(w.t, w.away.IsZero() || now.Sub(w.away) <= remind+slowScan || !green,
+		"%s: the audit is complete, want it incomplete: the drop folder is missing for %s", when, now.Sub(w.away))
 	kit.Check(w.t, len(w.there) != 0 || !w.away.IsZero() || s.NotTaken.Overdue <= 0,
 		"%s: %d overdue, want 0: the drop folder is empty", when, s.NotTaken.Overdue)
 	kit.Check(w.t, !w.away.IsZero() || s.NotTaken.Overdue >= uint64(overdue),

@@ -123,9 +123,8 @@ func TestDisk_I24_DropDiskFails(t *testing.T) {
 				h.dropAndPass("Huber 2", "2", "b", false)
 				kit.Want(t, "entries", h.d.ledger.Balance().Seen, 0)
 				kit.Holds(t, "status file", h.status(), row.words)
-				if n := strings.Count(h.log.String(), "level=ERROR"); n == 0 || n > 2 {
-					t.Errorf("%d errors were logged, want 1 or 2:\n%s", n, h.log.String())
-				}
+				n := strings.Count(h.log.String(), "level=ERROR")
+				kit.Check(t, n != 0 && n <= 2, "%d errors were logged, want 1 or 2:\n%s", n, h.log.String())
 				broken.Store(false)
 				h.pass()
 				kit.Want(t, "archived", h.d.ledger.Balance().States[ledger.Archived], 2)

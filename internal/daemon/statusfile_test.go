@@ -246,9 +246,8 @@ func TestDaemon_I30_TakesExtractsIn(t *testing.T) {
 	stop()
 	kit.Must(t, <-ended)
 	a, _, err := d.Ledger().FindArrival(arrival.Extract, "4711")
-	if err != nil || a.State != arrival.Held && a.State != arrival.Acknowledged || s.downloads.Load() != 1 {
-		t.Errorf("state = %v (error %v) after %d downloads, want held or acknowledged after 1", a.State, err, s.downloads.Load())
-	}
+	kit.Check(t, err == nil && (a.State == arrival.Held || a.State == arrival.Acknowledged) && s.downloads.Load() == 1,
+		"state = %v (error %v) after %d downloads, want held or acknowledged after 1", a.State, err, s.downloads.Load())
 	// Twice: the second one goes on from the checkpoint of the first.
 	for n := range 2 {
 		checks := selfcheck.Verification{StateDir: cfg.StateDir, Program: "test", Now: time.Now}

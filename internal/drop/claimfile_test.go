@@ -298,9 +298,8 @@ func BenchmarkClaimFile(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, _, err := f.ClaimFile(fmt.Sprintf("f%d", next.Add(1)-1), FileState{}, now); err != nil {
-				b.Error(err)
-			}
+			_, _, err := f.ClaimFile(fmt.Sprintf("f%d", next.Add(1)-1), FileState{}, now)
+			kit.Check(b, err == nil, "error: %v", err)
 		}
 	})
 	b.ReportMetric(float64(syncs.Load())/float64(b.N), "syncs/op")

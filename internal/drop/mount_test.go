@@ -264,9 +264,8 @@ func mountOf(t *testing.T, path string, mode fs.FileMode, err error) func(op, na
 			if info, err := e.Info(); err != nil || info.Mode().Perm() == want {
 				return nil // gone, or done
 			}
-			if err := os.Chmod(p, want); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Error(err)
-			}
+			err := os.Chmod(p, want)
+			kit.Check(t, err == nil || errors.Is(err, fs.ErrNotExist), "error: %v", err)
 			return nil
 		})
 		return do()

@@ -148,9 +148,7 @@ func TestNotes_I26_NamesInTheWay(t *testing.T) {
 	open(t, config(path)).Close()
 	names := kit.Value(os.ReadDir(filepath.Join(path, vaultdDir)))(t)
 	for _, e := range names {
-		if durable.IsUnfinished(e.Name()) {
-			t.Errorf("%s is left, want nothing", e.Name())
-		}
+		kit.Check(t, !durable.IsUnfinished(e.Name()), "%s is left, want nothing", e.Name())
 	}
 }
 

@@ -61,9 +61,7 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 		t.Errorf("%q, want string(got) = \"\\xef\\xbb\\xbfNOT ARCHIVED.\\r\\nWrite 2026-10-31.\\r\\n\"", got)
 	}
 	info, err := os.Lstat(note)
-	if err != nil || info.Mode() != 0o640 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
+	kit.Check(t, err == nil && info.Mode() == 0o640, "mode %v, %v", info.Mode(), err)
 	folder, _ := os.Lstat(path + "/_rejected")
 	if os.Getuid() == 0 && (sysStat(info).Gid != 12345 || sysStat(folder).Gid != 12345) {
 		t.Errorf("groups %d, %d", sysStat(info).Gid, sysStat(folder).Gid)
@@ -200,9 +198,8 @@ func TestDispose_MoveCrashAnywhereFinishes(t *testing.T) {
 	}, func(f *Folder) error { _, err := move(f); return err }, func(at string, f *Folder) {
 		for range 2 {
 			to, err := move(f)
-			if err != nil || !strings.HasPrefix(to, d.To+"/") || !strings.Contains(to, c.Key.String()) {
-				t.Errorf("%s: %q, %v, want no error, to that begins with %q, to with %q", at, to, err, d.To+"/", c.Key.String())
-			}
+			kit.Check(t, err == nil && strings.HasPrefix(to, d.To+"/") && strings.Contains(to, c.Key.String()),
+				"%s: %q, %v, want no error, to that begins with %q, to with %q", at, to, err, d.To+"/", c.Key.String())
 			kit.Want(t, at, kit.Err(os.Lstat(to+"/rechnung.pdf")), nil)
 		}
 		kit.Want(t, at, kit.Err(os.Lstat(d.To+"/"+filepath.Base(rel)+"/theirs")), nil)

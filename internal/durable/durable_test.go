@@ -93,9 +93,7 @@ func TestWriteFile_ExactModeUnderUmask(t *testing.T) {
 	kit.Must(t, d.Mkdir("d", os.ModeSetgid|0o770, os.Getgid()))
 	for name, want := range map[string]os.FileMode{"f": 0o660, "d": os.ModeDir | os.ModeSetgid | 0o770} {
 		info, err := os.Lstat(filepath.Join(dir, name))
-		if err != nil || info.Mode() != want {
-			t.Errorf("%s: mode %v, want %v (%v)", name, info.Mode(), want, err)
-		}
+		kit.Check(t, err == nil && info.Mode() == want, "%s: mode %v, want %v (%v)", name, info.Mode(), want, err)
 	}
 }
 

@@ -262,9 +262,7 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 			defer d.Close()
 			kit.Must(t, d.Mkdir("_archived", row.want|fs.ModeSetgid, os.Getgid()))
 			info, err := os.Stat(filepath.Join(base, "_archived"))
-			if err != nil || info.Mode()&^fs.ModeDir != row.want {
-				t.Errorf("%v %v, want %v", info.Mode(), err, row.want)
-			}
+			kit.Check(t, err == nil && info.Mode()&^fs.ModeDir == row.want, "%v %v, want %v", info.Mode(), err, row.want)
 			if err := d.SetModeAndGroup("_archived", row.want, os.Getgid()); err != nil { // again, as after a crash
 				t.Error(err)
 			}

@@ -283,9 +283,8 @@ func TestLateOnVirtualTime(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			a := w.send(w.request("POST", docs, batch(document(1))).WithContext(ctx))
-			if !errors.Is(a.err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
-				t.Errorf("answer %+v after %v", a, time.Since(start))
-			}
+			kit.Check(t, errors.Is(a.err, context.DeadlineExceeded) && time.Since(start) == time.Minute,
+				"answer %+v after %v", a, time.Since(start))
 			kit.Want(t, "done", len(w.Registrations()) == 1, row.done)
 			w.register(2)
 			kit.Want(t, "the wait of the next call", time.Since(start), time.Minute)

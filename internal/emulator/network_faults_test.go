@@ -215,9 +215,8 @@ func TestNetwork_RestartForgetsNothing(t *testing.T) {
 	w.restart()
 	// The monotonic part of a time does not survive JSON, so times are compared as texts.
 	for name, both := range map[string][2]any{"sent": {sent, w.SentDocuments()}, "received": {received, w.ReceivedDocuments()}, "notifications": {all, w.Notices()}, "waiting": {waiting, w.pairs()}} {
-		if fmt.Sprintf("%+v", both[0]) != fmt.Sprintf("%+v", both[1]) {
-			t.Errorf("%s before %+v\nafter %+v", name, both[0], both[1])
-		}
+		kit.Check(t, fmt.Sprintf("%+v", both[0]) == fmt.Sprintf("%+v", both[1]),
+			"%s before %+v\nafter %+v", name, both[0], both[1])
 	}
 	kit.Holds(t, "the answer", w.net("GET", "/v1/directory/fr?siren=123456789", "").body, "123456789")
 	w.now = w.now.Add(80 * time.Hour)

@@ -45,9 +45,8 @@ func TestNetwork_Receive(t *testing.T) {
 		t.Errorf("document: %+v", d)
 	}
 	for i, want := range []string{"%PDF", "<a/>"} {
-		if d.Links[i].Href != "http://api.test/v2/files/"+d.FileRefs[i].RefID || len(d.FileRefs[i].RefID) != 24 {
-			t.Errorf("link %+v", d.Links[i])
-		}
+		kit.Check(t, d.Links[i].Href == "http://api.test/v2/files/"+d.FileRefs[i].RefID && len(d.FileRefs[i].RefID) == 24,
+			"link %+v", d.Links[i])
 		a := w.net("GET", d.Links[i].Href, "")
 		kit.Check(t, a.body == want, "file: %+v", a)
 	}
@@ -261,15 +260,13 @@ func TestNetwork_SpoiledFetchDoesNotCount(t *testing.T) {
 			w.net("GET", invoicesPath+"/"+id, "")
 			w.net("GET", "/v2/files/"+file, "")
 		}
-		if d := w.ReceivedDocuments()[0]; d.WasSent || d.Files[0].WasSent {
-			t.Errorf("%s: %+v, want not d.WasSent, not d.Files[0].WasSent", kind, d)
-		}
+		d := w.ReceivedDocuments()[0]
+		kit.Check(t, !d.WasSent && !d.Files[0].WasSent, "%s: %+v, want not d.WasSent, not d.Files[0].WasSent", kind, d)
 		w.setRule("", Fault{})
 		w.net("GET", invoicesPath+"/"+id, "")
 		w.net("GET", "/v2/files/"+file, "")
-		if d := w.ReceivedDocuments()[0]; !d.WasSent || !d.Files[0].WasSent {
-			t.Errorf("after %s: %+v", kind, d)
-		}
+		d = w.ReceivedDocuments()[0]
+		kit.Check(t, d.WasSent && d.Files[0].WasSent, "after %s: %+v", kind, d)
 	}
 }
 

@@ -187,9 +187,7 @@ func FuzzRead(f *testing.F) {
 		var b bytes.Buffer
 		kit.Must(t, l.Encode(&b))
 		again, err := Decode(&b)
-		if err != nil || again.Len() != l.Len() {
-			t.Errorf("%v: %d rows, then %d", err, l.Len(), again.Len())
-		}
+		kit.Check(t, err == nil && again.Len() == l.Len(), "%v: %d rows, then %d", err, l.Len(), again.Len())
 	})
 }
 

@@ -136,9 +136,8 @@ func TestDownload_I30_WhatIsNoFile(t *testing.T) {
 		"readme.md": {" <!DOCTYPE html><title>sign in", false}, "data.GZ": {"made by the export", false}} {
 		var got bytes.Buffer
 		_, err := client(t, calls.Says(200, row.body)).Download(t.Context(), archive.ExtractFile{Name: name, URL: "https://service.example/f"}, &got)
-		if (err == nil) != row.kept || row.kept && got.String() != row.body {
-			t.Errorf("%s: %q, %v, want it taken as it came: %v", name, got.String(), err, row.kept)
-		}
+		kit.Check(t, (err == nil) == row.kept && (!row.kept || got.String() == row.body),
+			"%s: %q, %v, want it taken as it came: %v", name, got.String(), err, row.kept)
 	}
 	if n, err := client(t, calls.Says(200, gzipped(t))).Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, io.Discard); err != nil || n == 0 {
 		t.Errorf("gzip: %d bytes, %v", n, err)
@@ -227,9 +226,8 @@ func FuzzList(f *testing.F) {
 	f.Add(`{"extracts":[{"id":"x","fileCount":-3,"endDate":"31/02/2024, 99:00:00"}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		got, err := client(t, calls.Says(200, body)).List(t.Context(), "")
-		if err != nil && strings.Contains(err.Error(), calls.Secret) && !strings.Contains(body, calls.Secret) {
-			t.Error(err)
-		}
+		kit.Check(t, err == nil || !strings.Contains(err.Error(), calls.Secret) || strings.Contains(body, calls.Secret),
+			"error: %v", err)
 		seen := map[archive.ExtractID]bool{}
 		for _, e := range got.Extracts {
 			_, err := archive.ParseExtractID(string(e.ID))

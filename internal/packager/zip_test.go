@@ -90,9 +90,8 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 					t.Errorf("%s: %+v, want f.SHA256 = %v, f.Size = %v", f.Path, f, archive.Sum([]byte(files[f.Path])), int64(len(files[f.Path])))
 				}
 			}
-			if info, _ := os.Stat(path); info.Mode() != 0o600 {
-				t.Errorf("mode %v", info.Mode())
-			}
+			info, _ := os.Stat(path)
+			kit.Check(t, info.Mode() == 0o600, "mode %v", info.Mode())
 			left, _ := os.ReadDir(filepath.Dir(path))
 			kit.Check(t, len(left) == 1, "left in the spool: %v", left)
 		})

@@ -69,9 +69,8 @@ func TestRegister_OAuth(t *testing.T) {
 	})
 	c := clientFor(t, srv, apicall.Config{Auth: apicall.Auth{Method: apicall.OAuth2, Username: "id", Secret: func() (string, error) { return calls.Secret, nil }, Scopes: []string{Scope}}})
 	ticket := kit.Value(register(t, c))(t)
-	if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte(pdfCanary))); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte(pdfCanary)))
+	kit.Need(t, err == nil, "error: %v", err)
 	kit.Check(t, asked == "importDocuments.write" && bearer == "Bearer tok" && put == "",
 		"scope %q, POST with %q, PUT with %q", asked, bearer, put)
 }

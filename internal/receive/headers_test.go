@@ -42,9 +42,8 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 			for _, folders := range h.dropped() {
 				for i, name := range want {
 					got, err := os.ReadFile(filepath.Join(folders[0], name))
-					if err != nil || string(got) != string(files[i].Content) {
-						t.Errorf("%s = %q (error %v), want %q", name, got, err, files[i].Content)
-					}
+					kit.Check(t, err == nil && string(got) == string(files[i].Content),
+						"%s = %q (error %v), want %q", name, got, err, files[i].Content)
 				}
 			}
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {

@@ -280,9 +280,8 @@ func TestHandOn_NeverGuesses(t *testing.T) {
 			if err := errors.Join(err, json.Compact(&plain, b)); err != nil || !strings.HasSuffix(plain.String(), want) {
 				t.Errorf("metadata = %s (error %v), want them to end with %s", plain.String(), err, want)
 			}
-			if id == full && filepath.Base(folder) != "Received Müller & Söhne G_1" {
-				t.Errorf("folder = %q, want %q", filepath.Base(folder), "Received Müller & Söhne G_1")
-			}
+			kit.Check(t, id != full || filepath.Base(folder) == "Received Müller & Söhne G_1",
+				"folder = %q, want %q", filepath.Base(folder), "Received Müller & Söhne G_1")
 		}
 	})
 }
@@ -348,9 +347,8 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 			kit.Must(t, h.live(r.longest))
 			h.allDone()
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-				if len(all) != 1 || len(all[0].Files) != 2 || all[0].Files[1].SHA256 != archive.Sum(r.content) {
-					t.Errorf("arrivals = %+v, want one with two files, the second with digest %s", all, archive.Sum(r.content))
-				}
+				kit.Check(t, len(all) == 1 && len(all[0].Files) == 2 && all[0].Files[1].SHA256 == archive.Sum(r.content),
+					"arrivals = %+v, want one with two files, the second with digest %s", all, archive.Sum(r.content))
 			})
 		})
 	})

@@ -62,9 +62,8 @@ func TestCSV_ReadAgain(t *testing.T) {
 		var b bytes.Buffer
 		kit.Value(examine(t, filled(t, "production").config()).CSV(t.Context(), &b, separator))(t)
 		text, marked := strings.CutPrefix(b.String(), "\ufeff")
-		if !marked || strings.Count(text, "\r\n") != 8 || strings.Count(text, "\n") != 8 {
-			t.Errorf("mark %v, %d lines", marked, strings.Count(text, "\n"))
-		}
+		kit.Check(t, marked && strings.Count(text, "\r\n") == 8 && strings.Count(text, "\n") == 8,
+			"mark %v, %d lines", marked, strings.Count(text, "\n"))
 		r := csv.NewReader(strings.NewReader(text))
 		r.Comma = separator
 		rows, err := r.ReadAll()

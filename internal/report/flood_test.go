@@ -137,9 +137,8 @@ func TestReport_I21_BoundedMemory(t *testing.T) {
 	} {
 		g := &gauge{}
 		end, err := write(t.Context(), g)
-		if err != nil || end.Rows != uint64(flooded) || !end.Agrees {
-			t.Errorf("%s: %+v, %v, want no error, end.Rows = %v, end.Agrees", name, end, err, uint64(flooded))
-		}
+		kit.Check(t, err == nil && end.Rows == uint64(flooded) && end.Agrees,
+			"%s: %+v, %v, want no error, end.Rows = %v, end.Agrees", name, end, err, uint64(flooded))
 		most := int64(slack)
 		switch name {
 		case "HTML":

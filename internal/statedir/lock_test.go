@@ -76,9 +76,8 @@ func TestOpenLedger_WaitsForACommand(t *testing.T) {
 			time.AfterFunc(time.Second, func() { held.Close() })
 			began := time.Now()
 			got, err := lockPatiently(dir, commandRole)
-			if (err == nil) != isAwaited || !isAwaited && time.Since(began) > 200*time.Millisecond {
-				t.Errorf("%s: %v after %v", role, err, time.Since(began))
-			}
+			kit.Check(t, (err == nil) == isAwaited && (isAwaited || time.Since(began) <= 200*time.Millisecond),
+				"%s: %v after %v", role, err, time.Since(began))
 			if err == nil {
 				got.Close()
 			}

@@ -111,9 +111,8 @@ func TestStatusList(t *testing.T) {
 	list, err := c.StatusList(context.Background(), "V")
 	kit.Need(t, err == nil && len(list) == 2 && list[0].Remote == "a" && list[0].ID == idA && list[1].Remote == "c",
 		`%v %+v, want no error, len(list) = 2, list[0].Remote = "a", list[0].ID = %v, list[1].Remote = "c"`, err, list, idA)
-	if len(list[1].Record) != maxRecord || len(list[1].Message) != 500 {
-		t.Errorf("record of %d bytes, message of %d", len(list[1].Record), len(list[1].Message))
-	}
+	kit.Check(t, len(list[1].Record) == maxRecord && len(list[1].Message) == 500,
+		"record of %d bytes, message of %d", len(list[1].Record), len(list[1].Message))
 	c, _ = client(t, calls.Says(200, `[]`))
 	kit.Len(t, "empty list", kit.Value(c.StatusList(context.Background(), "V"))(t), 0)
 	for _, body := range []string{`{"message":"all is well"}`, `["a","b"]`, ``} {
@@ -371,9 +370,8 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 		}, false},
 	}, func(t *testing.T, row row) {
 		c, _ := client(t, calls.Says(200, row.body))
-		if err := row.ask(c); row.fits != (err == nil) || !row.fits && !errors.Is(err, apicall.ErrTooLarge) {
-			t.Error(err)
-		}
+		err := row.ask(c)
+		kit.Check(t, row.fits == (err == nil) && (row.fits || errors.Is(err, apicall.ErrTooLarge)), "error: %v", err)
 	})
 }
 

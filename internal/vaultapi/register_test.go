@@ -259,9 +259,8 @@ func TestRegister_Outcomes(t *testing.T) {
 			})
 			_, err := c.Register(context.Background(), "V", requests(idA))
 			e := calls.Failed(t, err)
-			if (e.Plain != nil) != (r.want == apicall.Refused) {
-				t.Errorf("words for whoever dropped it = %+v, want some only where the document is refused", e.Plain)
-			}
+			kit.Check(t, (e.Plain != nil) == (r.want == apicall.Refused),
+				"words for whoever dropped it = %+v, want some only where the document is refused", e.Plain)
 			kit.Check(t, e.Outcome == r.want && e.Code == r.code && e.Overloaded() == r.overload && e.Denied == r.denied && n == 1,
 				"after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			kit.Check(t, (e.RetryAfter == 7*time.Second) == (r.status == 429 || r.status == 503),

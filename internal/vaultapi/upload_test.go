@@ -76,9 +76,8 @@ func TestUpload_I4_ContentType(t *testing.T) {
 		})
 		c = New(Config{API: c.api, Store: c.store, Now: c.now, ContentType: row.configured})
 		ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: row.ticket}
-		if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK"))); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK")))
+		kit.Need(t, err == nil, "error: %v", err)
 		kit.Check(t, slices.Equal(got, []string{row.want}), "sent as %q, want %q", got, row.want)
 	})
 }
@@ -229,9 +228,8 @@ func TestUpload_I25_HostWithoutContentMD5(t *testing.T) {
 	c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header; io.Copy(io.Discard, r.Body) })
 	ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature), WithoutMD5: true}
 	kit.Want(t, "omitted before", c.OmitsMD5(ticket.URL), false)
-	if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK"))); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK")))
+	kit.Need(t, err == nil, "error: %v", err)
 	kit.Want(t, "Content-MD5", got.Get("Content-MD5"), "")
 	kit.Want(t, "omitted for another object", c.OmitsMD5(archive.PresignedURL(srv.URL+"/other")), true)
 	kit.Want(t, "omitted where it is signed", c.OmitsMD5(ticket.URL+"&X-Amz-SignedHeaders=content-md5%3Bhost"), false)

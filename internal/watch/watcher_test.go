@@ -337,9 +337,7 @@ func TestWatcher_I23_RefusedFolderIsToldAllTheTime(t *testing.T) {
 			b.pass(time.Second)
 			look()
 		}
-		if silent.Load() > 0 || tries.Load() < 5 {
-			t.Errorf("not told at %d looks, %d tries", silent.Load(), tries.Load())
-		}
+		kit.Check(t, silent.Load() <= 0 && tries.Load() >= 5, "not told at %d looks, %d tries", silent.Load(), tries.Load())
 	})
 }
 

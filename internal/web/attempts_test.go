@@ -208,9 +208,7 @@ func TestAttempts_I21_OneCheckAtATime(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if most != 1 {
-			t.Error(most, "at once")
-		}
+		kit.Check(t, most == 1, "%v at once", most)
 	})
 }
 
@@ -244,21 +242,15 @@ func TestVerifyPassword_I7_TimeTellsNoNames(t *testing.T) {
 		took[name] = time.Hour
 		for range 3 {
 			begin := threadTime(t)
-			if users.verifyPassword(name, "wrong") {
-				t.Error(name, "with a wrong password")
-			}
+			kit.Check(t, !users.verifyPassword(name, "wrong"), "%v with a wrong password", name)
 			took[name] = min(took[name], threadTime(t)-begin)
 		}
 	}
 	for name, d := range took {
-		if d < took["dear"]/4 {
-			t.Errorf("a wrong password of %q took %v, of the dearest %v", name, d, took["dear"])
-		}
+		kit.Check(t, d >= took["dear"]/4, "a wrong password of %q took %v, of the dearest %v", name, d, took["dear"])
 	}
 	for _, name := range []string{"cheap", "middle", "dear"} {
-		if !users.verifyPassword(name, canary) {
-			t.Error("a right password is refused:", name)
-		}
+		kit.Check(t, users.verifyPassword(name, canary), "a right password is refused: %v", name)
 	}
 }
 

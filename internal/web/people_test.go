@@ -162,9 +162,8 @@ func TestSession_I7_ForgedAndExpired(t *testing.T) {
 		} {
 			kit.Want(t, name, b.get("/", "Cookie", cookie).Code, 303)
 		}
-		if w := b.get("/", "Authorization", "Basic YW5uYTpDQU5BUlktd2ViLXBhc3N3b3Jk", "Cookie", ""); w.Code != 303 {
-			t.Error("a name and password in the header:", w.Code)
-		}
+		w := b.get("/", "Authorization", "Basic YW5uYTpDQU5BUlktd2ViLXBhc3N3b3Jk", "Cookie", "")
+		kit.Check(t, w.Code == 303, "a name and password in the header: %v", w.Code)
 		kit.Check(t, b.isIn(), "the good one")
 		time.Sleep(sessionIdle - time.Second)
 		kit.Check(t, b.isIn(), "29 minutes idle")
@@ -231,13 +230,9 @@ func TestSession_I7_ReloadEndsThem(t *testing.T) {
 			b := newBrowser(Handler(guard, sample, echo))
 			b.signIn("anna", canary)
 			guard.SetAccess(NewAccess(nil, row.users, Proxy{}))
-			if b.isIn() != row.stays {
-				t.Error(name, "stays:", !row.stays)
-			}
+			kit.Check(t, b.isIn() == row.stays, "%v stays: %v", name, !row.stays)
 			guard.SetAccess(NewAccess(nil, []User{anna, bob}, Proxy{}))
-			if b.isIn() != row.stays {
-				t.Error(name, "and back, stays:", !row.stays)
-			}
+			kit.Check(t, b.isIn() == row.stays, "%v and back, stays: %v", name, !row.stays)
 		}
 		guard, h := guarded(t) // the reload comes while the password is checked
 		b := newBrowser(h)
@@ -326,12 +321,10 @@ func TestForms_I7_OtherSitesCannotSendThem(t *testing.T) {
 		}
 		for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "", "Origin", "http://evil.example"}} {
 			stranger := newBrowser(h)
-			if w := stranger.ask(http.MethodPost, "/login", url.Values{"name": {"anna"}, "password": {canary}}, headers...); w.Code != 403 || len(stranger.cookies) != 0 {
-				t.Error("another site signs in:", w.Code)
-			}
-			if w := b.ask(http.MethodPost, "/logout", good, headers...); w.Code != 403 || !b.isIn() {
-				t.Error("another site signs out:", w.Code)
-			}
+			w := stranger.ask(http.MethodPost, "/login", url.Values{"name": {"anna"}, "password": {canary}}, headers...)
+			kit.Check(t, w.Code == 403 && len(stranger.cookies) == 0, "another site signs in: %v", w.Code)
+			w = b.ask(http.MethodPost, "/logout", good, headers...)
+			kit.Check(t, w.Code == 403 && b.isIn(), "another site signs out: %v", w.Code)
 		}
 		if w := b.ask(http.MethodPost, "/logout", nil); w.Code != 403 || !b.isIn() {
 			t.Error("signed out without a token:", w.Code)
@@ -386,15 +379,13 @@ func TestPages_I7_WithoutUsersNoRights(t *testing.T) {
 	b.host = "127.0.0.1:8970"
 	kit.Holds(t, "the text", b.get("/document/k").Body.String(), `for "" rights {Read:false Fetch:false Metrics:false} token "" in false out false`)
 	for _, token := range []string{"", "x"} {
-		if w := b.ask(http.MethodPost, "/report", url.Values{"token": {token}}); w.Code != 403 {
-			t.Error("a form:", w.Code, w.Body)
-		}
+		w := b.ask(http.MethodPost, "/report", url.Values{"token": {token}})
+		kit.Check(t, w.Code == 403, "a form: %v %v", w.Code, w.Body)
 	}
 	for _, path := range []string{"/login", "/logout"} {
 		kit.Want(t, path, b.get(path).Code, 404)
-		if w := b.signIn("anna", canary); w.Code != 404 || len(b.cookies) != 0 {
-			t.Error("signed in:", w.Code)
-		}
+		w := b.signIn("anna", canary)
+		kit.Check(t, w.Code == 404 && len(b.cookies) == 0, "signed in: %v", w.Code)
 	}
 	if w := b.get("/", "Host", "evil.example:8970"); w.Code != http.StatusMisdirectedRequest || strings.Contains(w.Body.String(), "page") {
 		t.Error("another host name:", w.Code, w.Body)
@@ -482,9 +473,8 @@ func TestPages_I21_PlacesAreBounded(t *testing.T) {
 				t.Errorf("%s: %d were answered, want %d: %v", kind, good, want, codes[kind])
 			}
 		}
-		if most["GET"] != publicPlaces || most["GETanna"] != lookPlaces || most["POSTanna"] != actPlaces {
-			t.Error("at once:", most)
-		}
+		kit.Check(t, most["GET"] == publicPlaces && most["GETanna"] == lookPlaces && most["POSTanna"] == actPlaces,
+			"at once: %v", most)
 	})
 }
 

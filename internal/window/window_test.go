@@ -113,9 +113,8 @@ func TestPlan_I6_NothingPlannedStartsTooLate(t *testing.T) {
 					first = i
 				}
 			}
-			if !p.MayStart(archive.Ticket{Sent: at(0)}, b, nil, at(free[first])) {
-				t.Fatalf("seed %d: a planned upload of %d bytes may not start after %v", seed, b, free[first])
-			}
+			kit.Need(t, p.MayStart(archive.Ticket{Sent: at(0)}, b, nil, at(free[first])),
+				"seed %d: a planned upload of %d bytes may not start after %v", seed, b, free[first])
 			if free[first] += took(b); free[first] > 15*time.Minute {
 				t.Fatalf("seed %d: a planned upload ended after %v", seed, free[first])
 			}

@@ -259,9 +259,8 @@ func (c *campaign) entries(entries []ledger.Entry) {
 		c.source(p, e)
 	}
 	for _, p := range c.people.all {
-		if p.want == ledger.Archived && archived[p.Number] != 1 {
-			c.t.Errorf("%q in %s: %d entries say that it is archived", p.Name, p.place.name, archived[p.Number])
-		}
+		kit.Check(c.t, p.want != ledger.Archived || archived[p.Number] == 1,
+			"%q in %s: %d entries say that it is archived", p.Name, p.place.name, archived[p.Number])
 	}
 }
 
@@ -391,9 +390,8 @@ func (c *campaign) audit(b ledger.Balance, exchanged int) {
 	kit.Must(c.t, json.Unmarshal(out, &said))
 	whole := said.WholeLedger
 	for _, s := range ledger.States() {
-		if whole.States[s.String()] != b.States[s] {
-			c.t.Errorf("the audit counts %d %s, the journal %d", whole.States[s.String()], s, b.States[s])
-		}
+		kit.Check(c.t, whole.States[s.String()] == b.States[s],
+			"the audit counts %d %s, the journal %d", whole.States[s.String()], s, b.States[s])
 	}
 	if whole.Seen != uint64(len(c.people.all)+exchanged) || whole.Open != 0 || !whole.Agrees {
 		c.t.Errorf("the audit says %d seen, %d open, agrees %v; dropped were %d, exchanged %d", whole.Seen, whole.Open, whole.Agrees, len(c.people.all), exchanged)

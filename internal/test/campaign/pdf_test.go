@@ -195,9 +195,8 @@ func (c *campaign) judgeDocument(p parcel, e ledger.Entry) {
 	case p.want != ledger.Duplicate && !c.wasDroppedAgain(p): // of two folders with one document either may be the first that is taken
 		wrong = "nothing else is the same document"
 	}
-	if wrong != "" {
-		c.t.Errorf("I12: %q is %s (%s): %s. The network has it: %t, and told %+v", p.Name, e.State, e.Cause.Code, wrong, d != nil, t)
-	}
+	kit.Check(c.t, wrong == "",
+		"I12: %q is %s (%s): %s. The network has it: %t, and told %+v", p.Name, e.State, e.Cause.Code, wrong, d != nil, t)
 }
 
 // wasDroppedAgain reports whether people dropped a copy of a document.

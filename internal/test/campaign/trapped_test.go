@@ -69,9 +69,8 @@ func prepare(t *testing.T, fatal func(point, int) bool) (dir string, do func() *
 		w := &watcher{listener: l, pid: cmd.Process.Pid, dir: dir, fatal: fatal, over: make(chan struct{}), seen: map[string]int{},
 			power: &power{aside: filepath.Join(dir, "aside")}}
 		go w.run()
-		if err := cmd.Wait(); err != nil && fatal == nil {
-			t.Fatal(err)
-		}
+		err := cmd.Wait()
+		kit.Need(t, err == nil || fatal != nil, "error: %v", err)
 		<-w.over
 		return w
 	}

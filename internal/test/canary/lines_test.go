@@ -95,9 +95,8 @@ func TestJournalOf_I7_LooksIntoDeflatedBlocks(t *testing.T) {
 			kit.Must(t, errors.Join(err, l.Close()))
 			content := kit.Value(os.ReadFile(filepath.Join(dir, "ledger.db")))(t)
 			lines := journalOf(content)
-			if !bytes.Contains(lines, []byte(bird)) || bytes.Count(lines, []byte(`"event":"damaged"`)) < marks {
-				t.Errorf("%d bytes of lines do not hold it", len(lines))
-			}
+			kit.Check(t, bytes.Contains(lines, []byte(bird)) && bytes.Count(lines, []byte(`"event":"damaged"`)) >= marks,
+				"%d bytes of lines do not hold it", len(lines))
 			for _, b := range birds {
 				kit.Check(t, b.what != "secret" || b.form.Match(lines), "the search does not see it")
 			}

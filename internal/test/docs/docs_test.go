@@ -69,9 +69,8 @@ func TestTour_BareNamesAreInTheFileNamedBefore(t *testing.T) {
 				continue
 			}
 			found++
-			if !inLast[m[1]] && !named[m[1]] && !isMethodIn(inLast, m[1]) {
-				t.Errorf("%s names %s, which is not in %s, the file that it names before", page, m[1], last)
-			}
+			kit.Check(t, inLast[m[1]] || named[m[1]] || isMethodIn(inLast, m[1]),
+				"%s names %s, which is not in %s, the file that it names before", page, m[1], last)
 		}
 	}
 	kit.Check(t, found >= 5, "%s: %d names were found", page, found)

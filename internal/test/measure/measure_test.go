@@ -120,9 +120,8 @@ func TestAccepted(t *testing.T) {
 	kit.Must(t, writeAccepted(&out, dir, tree, nil))
 	kit.Fails(t, "check after -accept without a name: err = nil", checkAccepted(&out, dir, tree))
 	kit.Must(t, writeAccepted(&out, dir, tree, []string{"product-lines"}))
-	if err := checkAccepted(&out, dir, tree); err != nil {
-		t.Errorf("check after -accept product-lines: err = %v, want nil", err)
-	}
+	err := checkAccepted(&out, dir, tree)
+	kit.Check(t, err == nil, "check after -accept product-lines: err = %v, want nil", err)
 }
 
 // TestSubjects compares which subjects of commits have the form.
@@ -154,9 +153,8 @@ func measured(t *testing.T, name, text string) *tree {
 func checkout(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
-		t.Fatalf("git init: %v\n%s", err, out)
-	}
+	out, err := exec.Command("git", "init", "-q", dir).CombinedOutput()
+	kit.Need(t, err == nil, "git init: %v\n%s", err, out)
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))

@@ -79,9 +79,7 @@ func changedSince(t *testing.T, base string) []string {
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("git %q: %v\n%s", words, err, stderr.String())
-		}
+		kit.Need(t, err == nil, "git %q: %v\n%s", words, err, stderr.String())
 		return strings.TrimSpace(string(out))
 	}
 	return strings.Split(git("diff", "--name-only", "--relative", git("merge-base", base, "HEAD")), "\n")
@@ -119,9 +117,7 @@ func functionsIn(t *testing.T, path string) (names []string) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
+		kit.Need(t, err == nil || errors.Is(err, fs.ErrNotExist), "error: %v", err)
 		for _, m := range declared.FindAllSubmatch(text, -1) {
 			names = append(names, string(m[1]))
 		}
@@ -292,9 +288,7 @@ func listPackages(t *testing.T) []goPackage {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.String())
-	}
+	kit.Need(t, err == nil, "go list: %v\n%s", err, stderr.String())
 	var all []goPackage
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p goPackage

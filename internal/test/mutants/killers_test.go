@@ -76,9 +76,7 @@ type killers struct {
 func readKillers(t *testing.T, list []mutant) *killers {
 	ks := &killers{list: list, by: map[string]killer{}}
 	text, err := os.ReadFile(killersFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
+	kit.Need(t, err == nil || errors.Is(err, fs.ErrNotExist), "error: %v", err)
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		kit.Need(t, len(words) == 4, "%s: %q has %d words, want 4", killersFile, line, len(words))

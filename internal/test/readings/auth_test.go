@@ -110,9 +110,8 @@ func TestReading_TokensOfThirtySeconds(t *testing.T) {
 		}}
 	virtual(t, s, func(t *testing.T, w *world) {
 		w.archives(hour)
-		if n := w.service.CountCalls("token"); n < 3 || refused.Load() > 0 {
-			t.Errorf("%d tokens, %d calls refused", n, refused.Load())
-		}
+		n := w.service.CountCalls("token")
+		kit.Check(t, n >= 3 && refused.Load() <= 0, "%d tokens, %d calls refused", n, refused.Load())
 	})
 }
 

@@ -308,9 +308,8 @@ func TestReading_I24_NetworkCodesInWords(t *testing.T) {
 					if part == "" {
 						w.pass(hour, step(hour), never)
 						for _, e := range d.entries() {
-							if e.State != ledger.Sending && e.State != ledger.Delivered {
-								t.Errorf("%s: %s, %+v, want it to wait: its document is not at fault", e.Folder, e.State, e.Cause)
-							}
+							kit.Check(t, e.State == ledger.Sending || e.State == ledger.Delivered,
+								"%s: %s, %+v, want it to wait: its document is not at fault", e.Folder, e.State, e.Cause)
 						}
 						d.rests(72*hour, isDelivered) // it goes on by itself once the network takes it
 						return

@@ -127,12 +127,9 @@ func (w *world) provenDelivered() {
 	}
 	for _, e := range w.pdfEntries() {
 		sum := e.Package.SHA256.String()
-		if held[sum] > 1 {
-			w.t.Errorf("I2: %q lies in %d slots", e.Folder, held[sum])
-		}
-		if e.State == ledger.Delivered && (held[sum] != 1 || e.UploadedAt.IsZero()) {
-			w.t.Errorf("I12: %q is delivered at %v and lies in %d slots", e.Folder, e.UploadedAt, held[sum])
-		}
+		kit.Check(w.t, held[sum] <= 1, "I2: %q lies in %d slots", e.Folder, held[sum])
+		kit.Check(w.t, e.State != ledger.Delivered || (held[sum] == 1 && !e.UploadedAt.IsZero()),
+			"I12: %q is delivered at %v and lies in %d slots", e.Folder, e.UploadedAt, held[sum])
 		current := e.Current()
 		if current == nil {
 			continue

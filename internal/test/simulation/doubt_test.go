@@ -155,9 +155,8 @@ func TestCrossWired_I8(t *testing.T) {
 			t.Errorf("pauses %+v", p)
 		}
 		b := w.d.Ledger().Balance()
-		if b.States[ledger.Quarantined] != 4 || b.States[ledger.Archived] != 7 || b.States[ledger.Packaged] != 6 {
-			t.Errorf("before the restart: %v", b)
-		}
+		kit.Check(t, b.States[ledger.Quarantined] == 4 && b.States[ledger.Archived] == 7 && b.States[ledger.Packaged] == 6,
+			"before the restart: %v", b)
 		w.Restart(Graceful)
 		w.RunUntilCalm(24 * time.Hour)
 		kit.Want(t, "o", len(w.Check(true).EntriesIn(ledger.Archived)), 13)
@@ -286,9 +285,8 @@ func TestEnvironment_I24(t *testing.T) {
 			p := w.d.State().Pauses
 			kit.Check(t, len(p) == 1 && p[0].Target.String() == "vault VAULT-1", "pauses %+v", p)
 			b := w.d.Ledger().Balance()
-			if b.States[ledger.Archived] != 5 || b.States[ledger.Rejected]+b.States[ledger.Quarantined] != 0 {
-				t.Errorf("meanwhile: %v", b)
-			}
+			kit.Check(t, b.States[ledger.Archived] == 5 && b.States[ledger.Rejected]+b.States[ledger.Quarantined] == 0,
+				"meanwhile: %v", b)
 			w.Intercept(nil)
 			w.Advance(4 * time.Hour)
 			kit.Len(t, "still paused", w.d.State().Pauses, 0)
@@ -341,9 +339,8 @@ func TestDropAway(t *testing.T) {
 			w.Advance(3 * time.Hour)
 			n := w.d.Ledger().Head().N - before
 			kit.Check(t, n <= 150, "%d journal lines in three hours about a folder that is not there", n)
-			if s := w.d.State().Drops; s[0].Paused == "" || s[1].Paused != "" {
-				t.Errorf("paused: %q, %q", s[0].Paused, s[1].Paused)
-			}
+			s := w.d.State().Drops
+			kit.Check(t, s[0].Paused != "" && s[1].Paused == "", "paused: %q, %q", s[0].Paused, s[1].Paused)
 			if b := w.d.Ledger().Balance(); b.States[ledger.Rejected]+b.States[ledger.Quarantined]+b.States[ledger.Duplicate] > 0 || b.States[ledger.Archived] < 5 {
 				t.Errorf("meanwhile: %v", b)
 			}

@@ -51,9 +51,8 @@ func TestSetBack_I2_PDFsAreNeverSentAgain(t *testing.T) {
 			posts, puts := w.emulator.CountCalls("pdf-register"), w.emulator.CountCalls("pdf-upload")
 			w.DropFolders(scans, delivered.CopyPDFToDropAgain(1), MakePDF(15, 4, Scan).CopyPDFToDropAgain(1))
 			w.RunUntilCalm(72 * time.Hour)
-			if w.emulator.CountCalls("pdf-register") != posts || w.emulator.CountCalls("pdf-upload") != puts {
-				t.Error("something was sent, and nobody said so")
-			}
+			kit.Check(t, w.emulator.CountCalls("pdf-register") == posts && w.emulator.CountCalls("pdf-upload") == puts,
+				"something was sent, and nobody said so")
 			w.DropFolders(scans, MakePDF(15, 6, Scan)) // what is new is sent as ever
 			w.Advance(time.Hour)
 			for range 5 { // he leaves some for later

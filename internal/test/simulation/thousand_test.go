@@ -63,9 +63,8 @@ func TestThousand(t *testing.T) {
 			}
 		}
 		for _, e := range o.Entries {
-			if e.State != ledger.Archived || e.PossibleDouble || once[e.ID.String()] != 1 {
-				t.Errorf("%q is %s, double %v, %d contents", e.Folder, e.State, e.PossibleDouble, once[e.ID.String()])
-			}
+			kit.Check(t, e.State == ledger.Archived && !e.PossibleDouble && once[e.ID.String()] == 1,
+				"%q is %s, double %v, %d contents", e.Folder, e.State, e.PossibleDouble, once[e.ID.String()])
 		}
 		kit.Want(t, "documents archived of", len(once), n)
 	})
