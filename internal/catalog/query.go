@@ -116,7 +116,7 @@ var spelledOut = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
 
 // spellingsOf returns the forms of a text that count as the same: without case and marks, and with umlauts spelled out.
 func spellingsOf(text string) []string {
-	if isPlainASCII(text) {
+	if isASCII(text) {
 		return []string{strings.ToLower(text)}
 	}
 	lower := cases.Fold().String(norm.NFC.String(text))
@@ -132,8 +132,8 @@ func spellingsOf(text string) []string {
 	return []string{plain}
 }
 
-// isPlainASCII tells the texts that folding only makes lower case; most of them are.
-func isPlainASCII(s string) bool {
+// isASCII tells the texts that folding only makes lower case; most of them are.
+func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= 0x80 {
 			return false

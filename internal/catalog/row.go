@@ -120,7 +120,7 @@ func amountRank(d archive.Decimal) (rank int64, ok bool) {
 
 // lowerOrNull returns a text in lower case; nil: it has only characters that SQLite makes lower case as well.
 func lowerOrNull(text string) any {
-	if isPlainASCII(text) {
+	if isASCII(text) {
 		return nil
 	}
 	return strings.ToLower(text)

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"vaultd/internal/ledger"
 )
 
 // Stall is a loop that has not finished a round for too long.
@@ -47,7 +49,7 @@ func (d *Daemon) Progress() Progress {
 	}
 	searches := d.engine.LastSearches()
 	for _, s := range slices.Sorted(maps.Keys(searches)) {
-		since := laterOf(searches[s], d.since)
+		since := ledger.LaterOf(searches[s], d.since)
 		if time.Since(since) > stepPatience {
 			p.Stalls = append(p.Stalls, Stall{What: "step " + s.String(), Since: since})
 		}
@@ -58,17 +60,10 @@ func (d *Daemon) Progress() Progress {
 			continue
 		}
 		p.Drops++
-		since := laterOf(snap.LastRescan, d.since)
+		since := ledger.LaterOf(snap.LastRescan, d.since)
 		if time.Since(since) > dropPatience+3*r.Settings.Rescan && !r.IsAway() {
 			p.Stalls = append(p.Stalls, Stall{What: "drop " + r.Settings.Name, Since: since, Drop: true})
 		}
 	}
 	return p
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -33,19 +33,12 @@ const (
 	ContentDiffers                         // archived, and the last download that was compared differs from what was sent
 	ByReceiptAlone                         // only an unsigned receipt calls it archived, see [Entry.RestsOnReceipt]
 
-	endOfAttention // behind the last class; not stored
+	EndOfAttention // behind the last class; not stored
 )
 
-// AttentionClasses returns the classes of what somebody must look at, or that is on its way.
-func AttentionClasses() (all []Attention) {
-	for class := NoAttention + 1; class < endOfAttention; class++ {
-		all = append(all, class)
-	}
-	return all
-}
-
-// ReviewPeriod is how long after it was taken an archived document is told of that is RepeatedNumber or Misdated. After that
-// only the audit names it, so that what is usual in a company does not cover what is not.
+// ReviewPeriod is how long after it was taken a document is told of that is
+// RepeatedNumber, StrangeDate or LooksCutOff. After that only the audit names it,
+// so that what is usual in a company does not cover what is not.
 const ReviewPeriod = 30 * 24 * time.Hour
 
 // CauseCannotBeRead is the code of the cause of an entry that waits for rights on its files.

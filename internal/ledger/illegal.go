@@ -23,6 +23,8 @@ const (
 	NeedsReconcile                         // a part of its life is lost: the service must be asked before anybody decides
 	SourceGone                             // its folder is not here any more
 	SourceNotReturned                      // its folder was not given back, or not yet
+
+	EndOfReasons // behind the last reason
 )
 
 var illegalWords = []string{
@@ -32,15 +34,6 @@ var illegalWords = []string{
 
 // String returns the reason in words for a log.
 func (r IllegalReason) String() string { return wordOf(illegalWords, int(r)) }
-
-// IllegalReasons lists every reason.
-func IllegalReasons() []IllegalReason {
-	var all []IllegalReason
-	for r := range illegalWords {
-		all = append(all, IllegalReason(r))
-	}
-	return all
-}
 
 // IllegalError is an [ErrIllegal] with its reason. Every event that a person causes is
 // refused with one.

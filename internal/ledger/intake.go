@@ -79,7 +79,7 @@ func (ev Postponed) apply(e *Entry, at archive.Instant) error {
 		ev.Cause = Cause{}
 	}
 	if step == Ask && len(e.OpenQuestions()) == 0 {
-		ev.NotBefore = laterOf(ev.NotBefore, e.recordSilence(at.Wall))
+		ev.NotBefore = LaterOf(ev.NotBefore, e.recordSilence(at.Wall))
 	}
 	// The time is stored, so a restart does not retry everything at once.
 	e.postpone(ev.NotBefore, ev.Cause)

@@ -118,7 +118,7 @@ func (e *Entry) recordSilence(now time.Time) (next time.Time) {
 		if !ok || at.After(now) {
 			continue
 		}
-		next = laterOf(next, now.Add(min(now.Sub(at), longestSilence)))
+		next = LaterOf(next, now.Add(min(now.Sub(at), longestSilence)))
 		if closed := e.Registrations[i].ClosedAt; now.Sub(closed) >= lateQuestions[len(lateQuestions)-1] {
 			e.watchedRegistration(i).LastAnswer = now
 		}

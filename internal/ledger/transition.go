@@ -134,7 +134,7 @@ func dueUnreconciled(e Entry) (Step, time.Time, bool) {
 // dueLate is Due for an entry that has no question left but those about registrations that were given up.
 func dueLate(e Entry) (Step, time.Time, bool) {
 	if at, ok := e.nextLateQuestion(); ok {
-		return Ask, laterOf(at, e.NotBefore), true
+		return Ask, LaterOf(at, e.NotBefore), true
 	}
 	return NoStep, time.Time{}, false
 }
@@ -154,7 +154,7 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 	case len(e.OpenQuestions()) > 0 && e.State != None: // a disposal waits for the answer
 		return Ask, e.NotBefore, true
 	case e.Source == Kept && e.mayDispose():
-		at := laterOf(e.DisposeAt, e.NotBefore)
+		at := LaterOf(e.DisposeAt, e.NotBefore)
 		if asked, ok := e.nextLateQuestion(); ok && asked.Before(at) {
 			return dueLate(e)
 		}
@@ -184,7 +184,8 @@ func (e *Entry) mayDispose() bool {
 	return done && !e.NeedsReconcile && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !unhappy && !e.NeedsComparison() && !e.ContentDiffers()
 }
 
-func laterOf(a, b time.Time) time.Time {
+// LaterOf returns the later of two times.
+func LaterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -113,7 +113,7 @@ func findRun(data []byte, whole int) (n int, w encoding) {
 	var run byteCounts
 	for n < len(data) {
 		block := data[n:min(n+blockSize, len(data))]
-		if isPlainASCII(block) {
+		if seemsASCII(block) {
 			break
 		}
 		var t byteCounts
@@ -138,8 +138,8 @@ func findRun(data []byte, whole int) (n int, w encoding) {
 	return n, w
 }
 
-// isPlainASCII reports whether a block is ASCII text as far as a few samples tell. That saves counting.
-func isPlainASCII(block []byte) bool {
+// seemsASCII reports whether a block is ASCII text as far as a few samples tell. That saves counting.
+func seemsASCII(block []byte) bool {
 	var bits uint64
 	for at := 0; at+8 <= len(block); at += blockSize / 16 {
 		bits |= binary.LittleEndian.Uint64(block[at:])

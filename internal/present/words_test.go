@@ -193,7 +193,7 @@ func TestDetails_Recipient(t *testing.T) {
 // Each reason has its own words.
 func TestAction_EveryReasonHasWords(t *testing.T) {
 	said := map[string]ledger.IllegalReason{}
-	for _, r := range ledger.IllegalReasons() {
+	for r := range ledger.EndOfReasons {
 		text := explainIllegal(ledger.Entry{State: ledger.Quarantined}, r)
 		before, twice := said[text]
 		kit.Check(t, !twice && text != "", "%s and %s: %q", before, r, text)

@@ -74,7 +74,7 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	t := newCounts(c)
 	t.fetches, t.acts = report.Downloads, report.Acts
 	r.count(ctx, t)
-	moved, err := a.changedSince(ctx, c.Head.N)
+	moved, err := proof.ChangedSince(ctx, c.Ledger.Lines, c.Head.N)
 	if err := errors.Join(r.failed, err); err != nil {
 		return nil, fmt.Errorf("examine the ledger: %w", err)
 	}
@@ -91,7 +91,7 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	case again && t.whole.Seen <= most:
 		r := &reader{c: c}
 		report = proof.Check(r.journal(ctx, nil), r.entries(ctx), proof.Seen{})
-		moved, err = a.changedSince(ctx, c.Head.N) // more may have, since the first check
+		moved, err = proof.ChangedSince(ctx, c.Ledger.Lines, c.Head.N) // more may have, since the first check
 		if err := errors.Join(r.failed, err); err != nil {
 			return nil, fmt.Errorf("examine the ledger: %w", err)
 		}
@@ -208,21 +208,4 @@ func (s *numberSet) hasEqual() bool {
 		}
 	}
 	return false
-}
-
-// changedSince returns the entries that changed after line n. Nothing is concluded about
-// them: their journal lines and their stored entry are of two moments.
-func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]bool, error) {
-	moved := map[archive.Key]bool{}
-	err := a.c.Ledger.Lines(n+1, func(_ uint64, stored []byte) error {
-		l, err := ledger.ParseLine(stored)
-		if err != nil {
-			return err
-		}
-		if k, err := archive.ParseKey(l.Key); err == nil {
-			moved[k] = true
-		}
-		return context.Cause(ctx)
-	})
-	return moved, err
 }

@@ -27,7 +27,7 @@ func isUnprintable(r rune) bool { return !IsPrintable(r) }
 // Text writes s on one line, with an escape for each character that is not printable. A text without such characters is
 // returned unchanged.
 func Text(s string) string {
-	if isPlainASCII(s) || !strings.ContainsFunc(s, isUnprintable) {
+	if isPrintableASCII(s) || !strings.ContainsFunc(s, isUnprintable) {
 		return s
 	}
 	var b strings.Builder
@@ -46,8 +46,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// isPlainASCII is a fast check that is true for most texts: all of it is printable ASCII.
-func isPlainASCII(s string) bool {
+// isPrintableASCII is a fast check that is true for most texts: all of it is printable ASCII.
+func isPrintableASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
 			return false

@@ -65,7 +65,7 @@ func (r *reader) keep(err error) {
 
 func (r *reader) finish(p replayed) replayed {
 	if p.err = r.err; p.err == nil {
-		p.moved, p.err = changedSince(r.ledger, r.end)
+		p.moved, p.err = proof.ChangedSince(r.ctx, r.ledger.Lines, r.end.N)
 	}
 	return p
 }
@@ -156,20 +156,4 @@ func (r *reader) visitChanged(from uint64, fn func(ledger.Entry) error) error {
 		}
 	}
 	return err
-}
-
-// changedSince returns the entries that changed after head.
-func changedSince(l *boltledger.Ledger, head ledger.Head) (map[archive.Key]bool, error) {
-	moved := map[archive.Key]bool{}
-	err := l.Lines(head.N+1, func(_ uint64, line []byte) error {
-		x, err := ledger.ParseLine(line)
-		if err != nil {
-			return err
-		}
-		if k, err := archive.ParseKey(x.Key); err == nil {
-			moved[k] = true
-		}
-		return nil
-	})
-	return moved, err
 }

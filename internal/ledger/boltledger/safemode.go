@@ -129,7 +129,7 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 		}
 		// While this is set, whoever opens the ledger first finishes the marking of its entries.
 		s.marking = s.marking || m.marking
-		g.safe, g.alarmed = &s, laterOf(g.alarmed, m.mark.At)
+		g.safe, g.alarmed = &s, ledger.LaterOf(g.alarmed, m.mark.At)
 		if err := meta.Put(safeKey, safeForm.encode(&s)); err != nil {
 			return err
 		}
@@ -264,14 +264,6 @@ func (l *Ledger) LastAlarm() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.alarmed
-}
-
-// laterOf returns the later of two times.
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // alarmOf returns when a line tells of an alarm; zero: it tells of none.

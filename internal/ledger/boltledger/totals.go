@@ -74,7 +74,7 @@ func newSpanTotal(v archive.VaultID, t ledger.Transaction) spanTotal {
 // plus returns both together, under the vault and the span of the first.
 func (s spanTotal) plus(more spanTotal) spanTotal {
 	s.Documents, s.Unsized, s.Bytes = s.Documents+more.Documents, s.Unsized+more.Unsized, s.Bytes+more.Bytes
-	s.Last = laterOf(s.Last, more.Last)
+	s.Last = ledger.LaterOf(s.Last, more.Last)
 	return s
 }
 
@@ -198,7 +198,7 @@ func (l *Ledger) LastSuccess() (at time.Time, err error) {
 			// The last span of a vault holds its newest success: spans do not overlap.
 			k, v := lastBefore(c, append(bytes.Clone(vault), 1))
 			t, err := decodeTotal(k, v)
-			at = laterOf(at, t.Last)
+			at = ledger.LaterOf(at, t.Last)
 			return err
 		})
 	})

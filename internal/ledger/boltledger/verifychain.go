@@ -41,7 +41,7 @@ func (c *checker) joinChain(p *part) error {
 			p.found = append(joint.found, p.found...)
 		}
 		c.end = p.chain.end
-		c.alarmed = laterOf(c.alarmed, p.chain.alarmed)
+		c.alarmed = ledger.LaterOf(c.alarmed, p.chain.alarmed)
 		c.fetches.add(p.chain.fetches)
 		for _, l := range p.chain.compared {
 			c.differing.addLine(l)
@@ -84,7 +84,7 @@ func checkBlock(p *part, tx *bbolt.Tx, k, v []byte) error {
 		if err != nil {
 			return p.reportError(journalBucket, err)
 		}
-		p.chain.alarmed = laterOf(p.chain.alarmed, at)
+		p.chain.alarmed = ledger.LaterOf(p.chain.alarmed, at)
 		if l.Event == ledger.MarkCompared {
 			p.chain.compared = append(p.chain.compared, l)
 		}
