@@ -19,7 +19,7 @@ func (p *comparison) concludeEntries(ctx context.Context) error {
 	for i, v := range p.report.Vaults {
 		asked[v.Vault] = i
 	}
-	return p.forEachUnresolved(func(e ledger.Entry) error {
+	return p.Book.EntriesOldestFirst(func(e ledger.Entry) error {
 		if !e.Route.IsAsked() {
 			return p.concludeUnasked(ctx, e)
 		}

@@ -16,7 +16,6 @@ func (p *comparison) noteContent(e ledger.Entry, rc archive.Receipt) {
 	if !e.IsNews(rc) || !p.notified.Add(rc.Remote) {
 		return
 	}
-	p.restless = append(p.restless, e.Key)
 	p.report.Heard++
 	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote })
 	awaited := i >= 0 && (e.Registrations[i].Fate == ledger.MaybeStored || e.Registrations[i].Fate == ledger.Stored)

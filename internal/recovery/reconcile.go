@@ -70,10 +70,6 @@ type comparison struct {
 
 	pending   []ledger.Change      // decided, not yet committed
 	unsettled map[archive.Key]bool // entries with a decision that could not be committed
-
-	// Without a doubt, the entries of the compared vaults are separated.
-	resting  resting       // nothing is open
-	restless []archive.Key // all others
 }
 
 // vaultFacts is what is known of one vault.
@@ -156,10 +152,11 @@ func Reconcile(ctx context.Context, c Config) (Report, error) {
 	return p.report, p.commitChanges(ctx)
 }
 
-// surveyEntries reads all entries once, before the archive is asked. With a doubt it collects what the answers are judged by.
+// surveyEntries reads all entries once, before the archive is asked, and collects
+// what the answers are judged by. Without a doubt there is nothing to collect.
 func (p *comparison) surveyEntries(ctx context.Context) error {
 	if p.Doubt == nil {
-		return p.separateResting()
+		return nil
 	}
 	return p.Book.EntriesOldestFirst(func(e ledger.Entry) error {
 		for _, r := range e.Registrations {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -116,10 +115,7 @@ func (p *comparison) compareIndex(ctx context.Context, v Drop, r *VaultReport) e
 // compareKnown compares the records whose bumId an entry has, and tells an entry that does not count it as archived. It returns
 // the other records, and those of entries in doubt: about them the archive must be asked.
 func (p *comparison) compareKnown(recs []archive.IndexRecord, r *VaultReport) (unknown []archive.IndexRecord, err error) {
-	all := len(recs)
-	recs = slices.DeleteFunc(recs, p.isAtRest)
-	r.Indexed += all
-	r.Compared += all - len(recs)
+	r.Indexed += len(recs)
 	numbers := make([]archive.RemoteID, len(recs))
 	for i, rec := range recs {
 		numbers[i] = rec.Remote
