@@ -90,9 +90,8 @@ var (
 
 // Keys of the meta bucket.
 var (
-	schemaKey     = []byte("schema")     // the number in decimal, in every schema to come
-	formKey       = []byte("form")       // form.digest, in every schema to come
-	dictionaryKey = []byte("dictionary") // the bytes themselves
+	schemaKey     = []byte("schema") // the number in decimal, in every schema to come
+	formKey       = []byte("form")   // form.digest, in every schema to come
 	infoKey       = []byte("info")
 	summaryKey    = []byte("summary")
 	secretKey     = []byte("secret")

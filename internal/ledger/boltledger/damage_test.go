@@ -92,13 +92,9 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 		"SecretFlipped": func(tx *bbolt.Tx) error {
 			return put(metaBucket, []byte("secret"), flipped(tx.Bucket(metaBucket).Get([]byte("secret"))))(tx)
 		},
-		"SecretLost":     func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("secret")) },
-		"RunsLost":       func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("runs")) },
-		"BucketGone":     func(tx *bbolt.Tx) error { return tx.DeleteBucket(findBucket) },
-		"DictionaryLost": func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("dictionary")) },
-		"DictionaryOfAnother": func(tx *bbolt.Tx) error {
-			return put(metaBucket, []byte("dictionary"), bytes.Clone(tx.Bucket(metaBucket).Get([]byte("dictionary"))[1:]))(tx)
-		},
+		"SecretLost":       func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("secret")) },
+		"RunsLost":         func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("runs")) },
+		"BucketGone":       func(tx *bbolt.Tx) error { return tx.DeleteBucket(findBucket) },
 		"SchemaIsNoNumber": put(metaBucket, []byte("schema"), []byte("one")),
 
 		// The rows below leave each record well formed.

@@ -11,29 +11,7 @@ import (
 )
 
 // Blocks of the journal are deflated (RFC 1951): their lines say nearly the same again and again, and are more than half of a
-// ledger. The chain is computed over the lines themselves. A commit of one line has nothing to repeat, so each block is
-// deflated as if the dictionary stood before it. The dictionary lies in the ledger too, for those who read it without vaultd.
-
-// dictionary holds what lines consist of, the usual at its end, where it is found at the least cost. It is part of
-// the form: another one makes blocks unreadable.
-const dictionary = `"ledger":"","environment":"production"}"cause":"needs a person","event":"stuck","state":"quarantined","event":"cross-wired",` +
-	`"event":"registration-found","event":"source-found","event":"recovered","flags":"needs-reconcile","event":"doubted","event":"reconciled","event":"retaken","event":"superseded",` +
-	`"flags":"resolved","event":"released","event":"closed","event":"held","flags":"hold","event":"unheld","reason":"","flags":"in-doubt double contradicted same-number strange-date checked",` +
-	`"event":"fetch-intended","event":"fetched","vault":"","bumId":"","size":0,"cause":"same","uid":0},"event":"compared","event":"batch-refused","event":"register-refused",` +
-	`"event":"register-not-taken","event":"register-unanswered","event":"upload-refused","event":"upload-not-sent","event":"upload-unanswered","event":"window-closed","state":"unclear",` +
-	`"state":"delivered","word":"absent","word":"failed","word":"unfamiliar","event":"source-untouchable","event":"resealed","event":"still-changing","event":"postponed",` +
-	`"event":"duplicate","state":"duplicate","event":"refused","state":"rejected","source":"returning","source":"returned","cause":"no-sidecar","other":"06",` +
-	`"event":"dispose-intended","source":"disposing","event":"disposed","source":"moved","source":"gone",` +
-	`"word":"waiting","time":"2026-01-01T00:00:00.000Z"},"word":"in-progress",` +
-	`"event":"claimed","key":"06","rev":1,"state":"discovered","source":"claimed","vault":"","uid":1000}` +
-	`"event":"sealed","key":"06","rev":2,"state":"packaged","source":"claimed","clientUUID":"","seal":"","size":100000}` +
-	`"event":"register-intended","key":"06","rev":3,"state":"registering","source":"claimed","clientUUID":"` +
-	`"event":"registered","key":"06","rev":4,"state":"registered","source":"claimed","clientUUID":"","bumId":"` +
-	`"event":"upload-intended","key":"06","rev":5,"state":"sending","source":"claimed","clientUUID":"","bumId":"` +
-	`"event":"uploaded","key":"06","rev":6,"state":"uploaded","source":"claimed","clientUUID":"","bumId":"","seal":"` +
-	`"event":"status-seen","key":"06","rev":7,"state":"archived","source":"claimed","clientUUID":"","bumId":"","word":"successful","time":"2026-01-01T00:00:00.000Z"}` +
-	`"event":"place-intended","key":"06","rev":8,"state":"archived","source":"keeping","clientUUID":"` +
-	`"event":"placed","key":"06","rev":9,"state":"archived","source":"kept","clientUUID":"` + `"}{"n":1000000,"at":"2026-01-01T00:00:00.000Z","event":"`
+// ledger. The chain is computed over the lines themselves.
 
 // mostInflated bounds what one record may hold. The largest block has the lines of one commit.
 const mostInflated = 64 << 20
@@ -52,7 +30,7 @@ func appendDeflated(b, payload []byte) ([]byte, error) {
 		w.Reset(out)
 	} else {
 		var err error
-		if w, err = flate.NewWriterDict(out, flate.BestSpeed, []byte(dictionary)); err != nil {
+		if w, err = flate.NewWriter(out, flate.BestSpeed); err != nil {
 			return nil, err
 		}
 	}
@@ -68,10 +46,10 @@ func appendDeflated(b, payload []byte) ([]byte, error) {
 func openInflater(in io.Reader) (io.ReadCloser, error) {
 	r, ok := inflaters.Get().(io.ReadCloser)
 	if !ok {
-		return flate.NewReaderDict(in, []byte(dictionary)), nil
+		return flate.NewReader(in), nil
 	}
 	// The readers of this package can all be reset.
-	return r, r.(flate.Resetter).Reset(in, []byte(dictionary))
+	return r, r.(flate.Resetter).Reset(in, nil)
 }
 
 // firstLineOf returns the first line of a block's record. If the line is short

@@ -158,7 +158,7 @@ func TestPutBack_I5_I15_FromTheOpenFile(t *testing.T) {
 		"OtherFolder": {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) }, "another folder"},
 		"NoFolder":    {func(dir string) error { return os.Rename(dir, dir+".old") }, "no such file"},
 		"NotWhole": {func(dir string) error {
-			return errors.Join(spoilFile(pathIn(dir, fileName), `"event":"claimed"`, `"event":"Claimed"`), gone(fileName)(dir))
+			return errors.Join(spoilFile(pathIn(dir, fileName), `"event":"created"`, `"event":"Created"`), gone(fileName)(dir))
 		}, "damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tables of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 11
+const layout = 12
 
 // checkForm returns the schema of the ledger, or why its form cannot be read.
 func checkForm(meta *bbolt.Bucket) (schema int, err error) {
@@ -44,10 +44,6 @@ func writeForm(meta *bbolt.Bucket) error {
 	if err := meta.Put(schemaKey, []byte(strconv.Itoa(Schema))); err != nil {
 		return err
 	}
-	// For whoever reads the ledger without vaultd: blocks of the journal cannot be inflated without it.
-	if err := meta.Put(dictionaryKey, []byte(dictionary)); err != nil {
-		return err
-	}
 	return meta.Put(formKey, []byte(digestOfTables()))
 }
 
@@ -55,7 +51,6 @@ func writeForm(meta *bbolt.Bucket) error {
 func digestOfTables() string {
 	h := sha256.New()
 	fmt.Fprintln(h, "layout", layout)
-	fmt.Fprintln(h, "dictionary", dictionary)
 	for _, t := range tables() {
 		fmt.Fprintln(h, t.name, t.fields)
 	}

@@ -147,7 +147,7 @@ func records(t *testing.T, dir string) string {
 		err := tx.ForEach(func(name []byte, bucket *bbolt.Bucket) error {
 			return bucket.ForEach(func(k, v []byte) error {
 				if len(v) > 4 && v[0] == codecDeflated {
-					v = payloadOf(t, tx, v)
+					v = payloadOf(t, v)
 				}
 				fmt.Fprintf(&b, "%s %x %x\n", name, k, v)
 				return nil
@@ -237,7 +237,7 @@ func TestRecord_I28_UnknownIsRefusedNotDropped(t *testing.T) {
 	key := keys[2]
 	unknownField := func(bucket []byte) func(*testing.T, *bbolt.Tx) error {
 		return func(t *testing.T, tx *bbolt.Tx) error {
-			payload := payloadOf(t, tx, tx.Bucket(bucket).Get(key[:]))
+			payload := payloadOf(t, tx.Bucket(bucket).Get(key[:]))
 			payload = protowire.AppendVarint(protowire.AppendTag(payload, 90, protowire.VarintType), 1)
 			return tx.Bucket(bucket).Put(key[:], sealed(codecPlain, payload))
 		}
@@ -289,7 +289,7 @@ func TestRecord_LeavesOutWhatCanBeTold(t *testing.T) {
 	kit.Want(t, "digest at rest", atRest.e.Package.SHA256, s.Package.SHA256)
 	kit.Must(t, l.Close())
 	edit(t, dir, func(tx *bbolt.Tx) error {
-		payload := payloadOf(t, tx, tx.Bucket(openBucket).Get(onTheWay.e.Key[:]))
+		payload := payloadOf(t, tx.Bucket(openBucket).Get(onTheWay.e.Key[:]))
 		for name, left := range map[string][]byte{"identity": onTheWay.e.ID[:], "path": []byte("/spool/x.zip")} {
 			if n := bytes.Count(payload, left); n != map[string]int{"identity": 1}[name] { // the first identity is this one
 				t.Errorf("the record has the %s %d times, want it left out where it can be", name, n)

@@ -101,10 +101,6 @@ func readSelf(tx *bbolt.Tx) (info ledger.Info, s summary, err error) {
 		return info, s, damage("%v", err)
 	}
 	info.Schema = schema
-	// vaultd has its own. One that is not the same would lead astray whoever reads the ledger without vaultd.
-	if string(meta.Get(dictionaryKey)) != dictionary {
-		return info, s, damage("its dictionary is not the one that its blocks are deflated with")
-	}
 	if _, err := readSecret(meta); err != nil {
 		return info, s, err
 	}

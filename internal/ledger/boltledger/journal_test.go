@@ -51,7 +51,7 @@ func TestDeflate_I14_EveryBlockComesBack(t *testing.T) {
 	edit(t, dir, func(tx *bbolt.Tx) error {
 		n := 0
 		err := tx.Bucket(journalBucket).ForEach(func(k, v []byte) error {
-			payload := payloadOf(t, tx, v)
+			payload := payloadOf(t, v)
 			kit.Check(t, len(v) <= len(payload)+5,
 				"the block at %x has %d bytes, want at most %d", k, len(v), len(payload)+5)
 			for _, line := range linesOf(payload) {
@@ -81,21 +81,21 @@ func linesOf(payload []byte) (lines []string) {
 }
 
 // withBlock copies a ledger and replaces the block that begins at line n.
-func withBlock(t *testing.T, dir string, n uint64, change func(tx *bbolt.Tx, record []byte) []byte) string {
+func withBlock(t *testing.T, dir string, n uint64, change func(record []byte) []byte) string {
 	t.Helper()
 	to := copyLedger(t, dir, fileName, headName)
 	edit(t, to, func(tx *bbolt.Tx) error {
 		key := binary.BigEndian.AppendUint64(nil, n)
-		return tx.Bucket(journalBucket).Put(key, change(tx, bytes.Clone(tx.Bucket(journalBucket).Get(key))))
+		return tx.Bucket(journalBucket).Put(key, change(bytes.Clone(tx.Bucket(journalBucket).Get(key))))
 	})
 	return to
 }
 
 // deflated returns a payload as it is in a record of codec 2.
-func deflated(t *testing.T, tx *bbolt.Tx, payload []byte) []byte {
+func deflated(t *testing.T, payload []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := flate.NewWriterDict(&b, flate.BestSpeed, tx.Bucket(metaBucket).Get([]byte("dictionary")))
+	w, err := flate.NewWriter(&b, flate.BestSpeed)
 	if err == nil {
 		_, err = w.Write(payload)
 	}
@@ -121,17 +121,17 @@ func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
 	for n := uint64(2); n <= 4; n++ { // the others are read by the start
 		begins(dir, n, lines[n-1])
 		record := []byte{}
-		withBlock(t, dir, n, func(_ *bbolt.Tx, b []byte) []byte { record = b; return b })
+		withBlock(t, dir, n, func(b []byte) []byte { record = b; return b })
 		for _, at := range []int{1, len(record) / 2, len(record) - 1} {
-			l := open(t, boltledger.Config{Dir: withBlock(t, dir, n, func(_ *bbolt.Tx, b []byte) []byte { b[at] ^= 4; return b })})
+			l := open(t, boltledger.Config{Dir: withBlock(t, dir, n, func(b []byte) []byte { b[at] ^= 4; return b })})
 			_, line, err := l.BlockStart(n)
 			kit.Check(t, err != nil, "block %d with another byte %d begins with %.100q, want an error", n, at, line)
 		}
 	}
 	for name, line := range map[string]string{"Long": strings.Repeat("x", 20_000), "Empty": ""} {
-		made := withBlock(t, dir, 4, func(tx *bbolt.Tx, b []byte) []byte {
-			payload := withField(t, payloadOf(t, tx, b), described(t), "Block", []string{"lines"}, text(line))
-			return sealed(codecDeflated, deflated(t, tx, payload))
+		made := withBlock(t, dir, 4, func(b []byte) []byte {
+			payload := withField(t, payloadOf(t, b), described(t), "Block", []string{"lines"}, text(line))
+			return sealed(codecDeflated, deflated(t, payload))
 		})
 		t.Run(name, func(t *testing.T) { begins(made, 4, line) })
 	}
@@ -141,14 +141,14 @@ func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
 // memory nor hides anything.
 func TestDeflate_I21_MadeRecordsAreRefused(t *testing.T) {
 	dir, _ := blocks(t)
-	for name, made := range map[string]func(tx *bbolt.Tx, payload []byte) []byte{
-		"Bomb":    func(tx *bbolt.Tx, _ []byte) []byte { return deflated(t, tx, make([]byte, 64<<20+1)) },
-		"Behind":  func(tx *bbolt.Tx, payload []byte) []byte { return append(deflated(t, tx, payload), 0) },
-		"CutOff":  func(tx *bbolt.Tx, payload []byte) []byte { b := deflated(t, tx, payload); return b[:len(b)-2] },
-		"Nothing": func(*bbolt.Tx, []byte) []byte { return nil },
+	for name, made := range map[string]func(payload []byte) []byte{
+		"Bomb":    func([]byte) []byte { return deflated(t, make([]byte, 64<<20+1)) },
+		"Behind":  func(payload []byte) []byte { return append(deflated(t, payload), 0) },
+		"CutOff":  func(payload []byte) []byte { b := deflated(t, payload); return b[:len(b)-2] },
+		"Nothing": func([]byte) []byte { return nil },
 	} {
-		l := open(t, boltledger.Config{Dir: withBlock(t, dir, 4, func(tx *bbolt.Tx, b []byte) []byte {
-			return sealed(codecDeflated, made(tx, payloadOf(t, tx, b)))
+		l := open(t, boltledger.Config{Dir: withBlock(t, dir, 4, func(b []byte) []byte {
+			return sealed(codecDeflated, made(payloadOf(t, b)))
 		})})
 		read := 0
 		err := l.Lines(4, func(uint64, []byte) error { read++; return nil })

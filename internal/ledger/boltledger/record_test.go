@@ -82,17 +82,15 @@ func sealed(codec byte, payload []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// payloadOf returns what a record holds, inflated by the standard library with
-// the dictionary that is in the ledger.
-func payloadOf(t testing.TB, tx *bbolt.Tx, record []byte) []byte {
+// payloadOf returns what a record holds, inflated by the standard library.
+func payloadOf(t testing.TB, record []byte) []byte {
 	t.Helper()
 	kit.Need(t, len(record) >= 5 && bytes.Equal(record, sealed(record[0], record[1:len(record)-4])),
 		"record %x has no codec or another checksum", record)
 	payload := bytes.Clone(record[1 : len(record)-4])
 	if record[0] == codecDeflated {
 		var err error
-		dictionary := tx.Bucket(metaBucket).Get([]byte("dictionary"))
-		if payload, err = io.ReadAll(flate.NewReaderDict(bytes.NewReader(payload), dictionary)); err != nil {
+		if payload, err = io.ReadAll(flate.NewReader(bytes.NewReader(payload))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +104,7 @@ func payloadOf(t testing.TB, tx *bbolt.Tx, record []byte) []byte {
 func setField(t testing.TB, tx *bbolt.Tx, bucket, key []byte, field string, value func(old []byte) []byte) error {
 	t.Helper()
 	message, path, _ := strings.Cut(field, ".")
-	record := withField(t, payloadOf(t, tx, tx.Bucket(bucket).Get(key)), described(t), message, strings.Split(path, "."), value)
+	record := withField(t, payloadOf(t, tx.Bucket(bucket).Get(key)), described(t), message, strings.Split(path, "."), value)
 	return tx.Bucket(bucket).Put(bytes.Clone(key), sealed(codecPlain, record))
 }
 

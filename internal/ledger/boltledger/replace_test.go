@@ -159,7 +159,7 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	kit.Must(t, boltledger.Create(other, foreign))
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
 	whole := kit.Value(os.ReadFile(backup))(t)
-	spoilt := strings.Replace(string(whole), `"event":"uploaded"`, `"event":"Uploaded"`, 1)
+	spoilt := strings.Replace(string(whole), `"event":"created"`, `"event":"Created"`, 1)
 	kit.Need(t, spoilt != string(whole), "nothing to spoil")
 	os.WriteFile(damaged, []byte(spoilt), 0o600)
 	rows := map[string]struct {

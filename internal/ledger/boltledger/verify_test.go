@@ -196,8 +196,8 @@ func TestVerify_I14_ChangedLineOfAnyBlock(t *testing.T) {
 		first, end = 250, 260 // a part has about as many
 	}
 	for n := first; n < end; n++ {
-		changed := withBlock(t, source, n, func(tx *bbolt.Tx, b []byte) []byte {
-			return sealed(codecPlain, bytes.Replace(payloadOf(t, tx, b), []byte(`"at":"2026`), []byte(`"at":"2027`), 1))
+		changed := withBlock(t, source, n, func(b []byte) []byte {
+			return sealed(codecPlain, bytes.Replace(payloadOf(t, b), []byte(`"at":"2026`), []byte(`"at":"2027`), 1))
 		})
 		ps, err := boltledger.VerifyFile(t.Context(), pathIn(changed, fileName))
 		kit.Check(t, err == nil && slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, "does not follow") }),

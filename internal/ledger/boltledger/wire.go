@@ -17,7 +17,7 @@ import (
 // The codecs: the first byte of a record.
 const (
 	codecPlain    = 1 // the payload is a message in protobuf wire form
-	codecDeflated = 2 // the payload is such a message, deflated with the dictionary
+	codecDeflated = 2 // the payload is such a message, deflated
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
