@@ -57,7 +57,7 @@ func (b *arrivalBook) check() Report {
 	for _, e := range b.entries {
 		entries = append(entries, e)
 	}
-	return Check(j, slices.Values(entries), Seen{})
+	return Check(j, slices.Values(entries))
 }
 
 func TestArrivals_I30_SoundJournal(t *testing.T) {

@@ -1,8 +1,7 @@
 // Package proof checks a ledger against its promises. [Check] replays the
 // journal line by line and compares the result with the entries as they are
-// stored. If somebody watched from outside, it also compares both with what the
-// service and the disk show. The package also makes and reads the receipt that
-// is written beside an archived source.
+// stored. The package also makes and reads the receipt that is written beside an
+// archived source.
 //
 // It never takes an entry's word for its own history, never repairs anything, does no I/O and renders nothing. A broken promise
 // is a [Finding]: the promise's number, the key, and one sentence.

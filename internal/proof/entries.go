@@ -7,14 +7,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// checkEntries compares the stored entries with the replayed lines and with what was seen from outside.
-func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
-	svc, slots := newService(seen.Registrations), newSlots(seen.Slots)
-	var dsk *diskCheck
-	if seen.Disk != nil {
-		d := newDisk(*seen.Disk)
-		dsk = &d
-	}
+// checkEntries compares the stored entries with the replayed lines.
+func (f *replay) checkEntries(entries iter.Seq[ledger.Entry]) {
 	for e := range entries {
 		f.Entries++
 		f.Sample.Add(e, &f.Downloads)
@@ -28,21 +22,11 @@ func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
 		if f.walked != nil {
 			f.walked[e.Key] = true
 		}
-		svc.checkEntry(e, f)
-		slots.checkEntry(e, f)
-		if dsk != nil {
-			dsk.checkSource(e, f)
-		}
 	}
 	for key, it := range f.items {
 		if !it.stored {
 			f.addFinding("I1", key, "the journal knows it as %s, but there is no entry", it.state)
 		}
-	}
-	svc.checkAll(seen.Registrations, f)
-	slots.checkAll(f)
-	if dsk != nil {
-		dsk.checkDropped(f)
 	}
 }
 

@@ -81,7 +81,7 @@ func (f *replay) startPartition(t partition, most int) *replay {
 		next.arrivals = f.arrivals.restarted()
 	}
 	next.Findings, next.Acts = slices.Clone(f.Findings), f.Acts.clone()
-	next.items, next.bindings, next.lost, next.open = maps.Clone(f.items), maps.Clone(f.bindings), maps.Clone(f.lost), maps.Clone(f.open)
+	next.items, next.bindings, next.open = maps.Clone(f.items), maps.Clone(f.bindings), maps.Clone(f.open)
 	return &next
 }
 

@@ -90,9 +90,8 @@ func says(r archive.RemoteID, w archive.ServiceStatus) ledger.StatusSeen {
 	return ledger.StatusSeen{Receipt: archive.Receipt{Remote: r, Status: w, Updated: noon, Record: []byte(`{"status":"ArchivingSuccessful"}`)}, Grace: 24 * time.Hour}
 }
 
-// everyday is a ledger in which a little of everything happened, and what was seen
-// from outside.
-func everyday(t *testing.T) (*book, Seen) {
+// everyday is a ledger in which a little of everything happened.
+func everyday(t *testing.T) *book {
 	b := newBook(t)
 	b.claim(1) // archived, disposed of
 	b.upload(1, "b1")
@@ -109,29 +108,7 @@ func everyday(t *testing.T) (*book, Seen) {
 	b.upload(4, "b6")
 	b.claim(5) // its answer is being waited for
 	b.do(5, ledger.RegisterIntended{})
-	reg := func(key byte, r archive.RemoteID, stored, archived bool) Registration {
-		g := Registration{ID: archive.ID{key}, Remote: r, Metadata: archive.Digest{key}, Stored: stored, Archived: archived}
-		if stored {
-			g.SHA256, g.Size = archive.Digest{key}, int64(key)*1000
-		}
-		return g
-	}
-	seen := Seen{
-		Registrations: []Registration{
-			reg(1, "b1", true, true), reg(3, "b2", false, false), reg(3, "b3", false, false), reg(3, "b4", true, true),
-			reg(4, "b5", true, false), reg(4, "b6", true, false), reg(5, "b7", false, false),
-		},
-		Disk: &Disk{Present: []Folder{
-			{"in", "_rejected/" + name(2)}, {"in", "_archived/" + name(3)}, {"in", claimedPath(b.entries[archive.Key{4}])},
-			{"in", claimedPath(b.entries[archive.Key{5}])}, {"in", "not taken yet"},
-			{"in", ".vaultd/claimed/" + (archive.Key{6}).String() + "/left by a crash"},
-		}},
-	}
-	for k := byte(1); k <= 5; k++ {
-		seen.Disk.Dropped = append(seen.Disk.Dropped, Folder{"in", name(k)})
-	}
-	seen.Disk.Dropped = append(seen.Disk.Dropped, Folder{"in", "not taken yet"}, Folder{"in", "left by a crash"})
-	return b, seen
+	return b
 }
 
 func (b *book) journal() Journal {
@@ -185,33 +162,15 @@ func (b *book) change(key byte, f func(*ledger.Entry)) {
 	b.entries[archive.Key{key}] = e
 }
 
-// I4: what a store kept of a body that ended early is the beginning of the package, and no other package; once archived
-// it is another one.
-func TestCheck_I4_WhatEndedEarly(t *testing.T) {
-	for name, row := range map[string]struct {
-		torn, archived, found bool
-	}{"EndedEarly": {true, false, false}, "OtherBytes": {false, false, true}, "ArchivedAllTheSame": {true, true, true}} {
-		b, seen := everyday(t)
-		r := &seen.Registrations[4] // in doubt
-		r.SHA256, r.Size, r.Torn, r.Archived = archive.Digest{99}, 10, row.torn, row.archived
-		report := Check(b.journal(), maps.Values(b.entries), seen)
-		found := slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Promise == "I4" && f.Key == archive.Key{4} })
-		kit.Check(t, found == row.found, "%s: findings = %v, want one of I4: %v", name, report.Findings, row.found)
-	}
-}
-
 func TestCheck_EverydayHolds(t *testing.T) {
-	b, seen := everyday(t)
-	r := Check(b.journal(), maps.Values(b.entries), seen)
+	b := everyday(t)
+	r := Check(b.journal(), maps.Values(b.entries))
 	kit.Want(t, "findings", r.Findings, nil)
 	kit.Check(t, r.Lines == uint64(len(b.lines)) && r.Entries == 5 && r.Balance == b.balance && r.LostPosts == 2,
 		"%d lines, %d entries, %d lost, %v", r.Lines, r.Entries, r.LostPosts, r.Balance)
 	kit.Want(t, "orphans", r.Orphans, []Orphan{{archive.Key{3}, "b3"}})
 	kit.Check(t, slices.Equal(r.Double, []archive.Key{{4}}) && len(r.Unclear)+len(r.InDoubt) == 0,
 		"double %v, unclear %v, in doubt %v", r.Double, r.Unclear, r.InDoubt)
-	if r = Check(b.journal(), maps.Values(b.entries), Seen{}); !r.OK() {
-		t.Errorf("with nothing seen from outside: %v", r.Findings)
-	}
 }
 
 // TestCheck_FindsWhatIsBroken breaks one thing at a time: its promise must be named
@@ -221,123 +180,100 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		name     string
 		promises string
 		key      byte
-		spoil    func(b *book, j *Journal, s *Seen)
+		spoil    func(b *book, j *Journal)
 	}{
-		{"LineCutOff", "I14 I5 I9 I12", 0, func(b *book, j *Journal, s *Seen) { j.Lines = numbered(b.lines[:len(b.lines)-1]) }},
-		{"LineChanged", "I14", 0, func(b *book, j *Journal, _ *Seen) {
+		{"LineCutOff", "I14 I5 I9 I12", 0, func(b *book, j *Journal) { j.Lines = numbered(b.lines[:len(b.lines)-1]) }},
+		{"LineChanged", "I14", 0, func(b *book, j *Journal) {
 			b.edit(2, func(l *ledger.Line) { l.At = "2020-01-01T00:00:00.000Z" })
 		}},
-		{"LinesSwapped", "I14 I1 I5", 0, func(b *book, j *Journal, _ *Seen) { b.lines[1], b.lines[2] = b.lines[2], b.lines[1] }},
-		{"LineUnreadable", "I14 I1 I5", 0, func(b *book, j *Journal, _ *Seen) { b.lines[1] = []byte("{") }},
-		{"FirstLineMissing", "I14 I1 I5", 0, func(b *book, j *Journal, _ *Seen) { b.drop(1); *j = b.journal() }},
-		{"UnknownEvent", "I14 I1 I5", 0, func(b *book, j *Journal, _ *Seen) {
+		{"LinesSwapped", "I14 I1 I5", 0, func(b *book, j *Journal) { b.lines[1], b.lines[2] = b.lines[2], b.lines[1] }},
+		{"LineUnreadable", "I14 I1 I5", 0, func(b *book, j *Journal) { b.lines[1] = []byte("{") }},
+		{"FirstLineMissing", "I14 I1 I5", 0, func(b *book, j *Journal) { b.drop(1); *j = b.journal() }},
+		{"UnknownEvent", "I14 I1 I5", 0, func(b *book, j *Journal) {
 			b.edit(2, func(l *ledger.Line) { l.Event = "blessed" })
 			*j = b.journal()
 		}},
-		{"RevisionLeftOut", "I5 I1", 4, func(b *book, j *Journal, _ *Seen) { b.drop(b.line(4, "window-closed")); *j = b.journal() }},
-		{"EntryMissing", "I1 I9", 5, func(b *book, _ *Journal, s *Seen) { delete(b.entries, archive.Key{5}) }},
-		{"EntryWithoutLines", "I1", 9, func(b *book, _ *Journal, _ *Seen) {
+		{"RevisionLeftOut", "I5 I1", 4, func(b *book, j *Journal) { b.drop(b.line(4, "window-closed")); *j = b.journal() }},
+		{"EntryMissing", "I1", 5, func(b *book, _ *Journal) { delete(b.entries, archive.Key{5}) }},
+		{"EntryWithoutLines", "I1", 9, func(b *book, _ *Journal) {
 			b.entries[archive.Key{9}] = ledger.Entry{Key: archive.Key{9}, State: ledger.Discovered}
 		}},
-		{"BalanceOff", "I12", 0, func(_ *book, j *Journal, _ *Seen) {
+		{"BalanceOff", "I12", 0, func(_ *book, j *Journal) {
 			bal := *j.Balance
 			bal.Seen++
 			j.Balance = &bal
 		}},
-		{"OtherBytesLeft", "I4", 3, func(b *book, j *Journal, _ *Seen) {
+		{"OtherBytesLeft", "I4", 3, func(b *book, j *Journal) {
 			b.edit(b.line(3, "uploaded"), func(l *ledger.Line) { l.Seal = archive.Digest{99}.String() })
 			*j = b.journal()
 		}},
-		{"NoDigestOfWhatLeft", "I4", 3, func(b *book, j *Journal, _ *Seen) {
+		{"NoDigestOfWhatLeft", "I4", 3, func(b *book, j *Journal) {
 			b.edit(b.line(3, "uploaded"), func(l *ledger.Line) { l.Seal = "" })
 			*j = b.journal()
 		}},
-		{"EntrySaysOtherBytesLeft", "I4", 3, func(b *book, _ *Journal, _ *Seen) {
+		{"EntrySaysOtherBytesLeft", "I4", 3, func(b *book, _ *Journal) {
 			b.change(3, func(e *ledger.Entry) { e.Current().Sent = archive.Digest{99} })
 		}},
-		{"EntryAheadOfJournal", "I5", 4, func(b *book, _ *Journal, _ *Seen) { b.change(4, func(e *ledger.Entry) { e.Rev++ }) }},
-		{"EntrySaysArchived", "I12", 4, func(b *book, _ *Journal, _ *Seen) {
+		{"EntryAheadOfJournal", "I5", 4, func(b *book, _ *Journal) { b.change(4, func(e *ledger.Entry) { e.Rev++ }) }},
+		{"EntrySaysArchived", "I12", 4, func(b *book, _ *Journal) {
 			b.change(4, func(e *ledger.Entry) { e.State, e.ArchivedRemote = ledger.Archived, "b6" })
 		}},
-		{"FlagWiped", "I12 I2", 4, func(b *book, _ *Journal, _ *Seen) { b.change(4, func(e *ledger.Entry) { e.PossibleDouble = false }) }},
-		{"FlagTakenBackByLine", "I13", 4, func(b *book, j *Journal, _ *Seen) {
+		{"FlagWiped", "I12", 4, func(b *book, _ *Journal) { b.change(4, func(e *ledger.Entry) { e.PossibleDouble = false }) }},
+		{"FlagTakenBackByLine", "I13", 4, func(b *book, j *Journal) {
 			b.edit(b.line(4, "released")+2, func(l *ledger.Line) { l.Flags = "" })
 			*j = b.journal()
 		}},
-		{"AnswersOverstated", "I9", 3, func(b *book, _ *Journal, _ *Seen) { b.change(3, func(e *ledger.Entry) { e.Answers++ }) }},
-		{"NumberOfAnother", "I8 I9", 4, func(b *book, j *Journal, _ *Seen) {
+		{"AnswersOverstated", "I9", 3, func(b *book, _ *Journal) { b.change(3, func(e *ledger.Entry) { e.Answers++ }) }},
+		{"NumberOfAnother", "I8", 4, func(b *book, j *Journal) {
 			b.edit(b.line(4, "registered"), func(l *ledger.Line) { l.Remote = "b1" })
 			*j = b.journal()
 		}},
-		{"StatusOfAnother", "I8 I12", 3, func(b *book, j *Journal, _ *Seen) {
+		{"StatusOfAnother", "I8 I12", 3, func(b *book, j *Journal) {
 			b.edit(b.line(3, "status-seen"), func(l *ledger.Line) { l.Remote = "b1" })
 			*j = b.journal()
 		}},
-		{"RegistrationHidden", "I8", 3, func(b *book, _ *Journal, _ *Seen) {
+		{"RegistrationHidden", "I8", 3, func(b *book, _ *Journal) {
 			b.change(3, func(e *ledger.Entry) { e.Registrations = e.Registrations[1:] })
 		}},
-		{"PostWithoutIntent", "I11 I9", 3, func(b *book, j *Journal, _ *Seen) {
+		{"PostWithoutIntent", "I11 I9", 3, func(b *book, j *Journal) {
 			b.edit(b.line(3, "register-intended"), func(l *ledger.Line) { l.Event, l.State = "postponed", "packaged" })
 			*j = b.journal()
 		}},
-		{"PutWithoutIntent", "I11", 1, func(b *book, j *Journal, _ *Seen) {
+		{"PutWithoutIntent", "I11", 1, func(b *book, j *Journal) {
 			b.edit(b.line(1, "upload-intended"), func(l *ledger.Line) { l.Event, l.State = "postponed", "registered" })
 			*j = b.journal()
 		}},
-		{"ArchivedByAnUnknownWord", "I12", 3, func(b *book, j *Journal, _ *Seen) {
+		{"ArchivedByAnUnknownWord", "I12", 3, func(b *book, j *Journal) {
 			b.edit(b.line(3, "status-seen"), func(l *ledger.Line) { l.Status = "unfamiliar" })
 			*j = b.journal()
 		}},
-		{"ArchivedByThePut", "I12 I11", 3, func(b *book, j *Journal, _ *Seen) {
+		{"ArchivedByThePut", "I12 I11", 3, func(b *book, j *Journal) {
 			n := b.line(3, "uploaded")
 			b.edit(n, func(l *ledger.Line) { l.State = "archived" })
 			*j = b.journal()
 		}},
-		{"FinalReopened", "I13 I12", 2, func(b *book, j *Journal, _ *Seen) {
+		{"FinalReopened", "I13 I12", 2, func(b *book, j *Journal) {
 			b.do(2, ledger.Superseded{By: archive.Key{3}})
 			b.edit(len(b.lines), func(l *ledger.Line) { l.State = "packaged" })
 			*j = b.journal()
 			b.change(2, func(e *ledger.Entry) { e.State = ledger.Packaged })
 		}},
-		{"DisposedBeforeItWasPlaced", "I3", 1, func(b *book, j *Journal, _ *Seen) {
+		{"DisposedBeforeItWasPlaced", "I3", 1, func(b *book, j *Journal) {
 			for _, ev := range []string{"place-intended", "placed"} {
 				b.edit(b.line(1, ev), func(l *ledger.Line) { l.Event, l.Source = "postponed", "claimed" })
 			}
 			*j = b.journal()
 		}},
 
-		{"DisposedUncompared", "I3", 1, func(b *book, _ *Journal, _ *Seen) {
+		{"DisposedUncompared", "I3", 1, func(b *book, _ *Journal) {
 			b.change(1, func(e *ledger.Entry) { e.Current().Unproven = true })
 		}},
-
-		{"TwoContentsUnsaid", "I2", 0, func(_ *book, _ *Journal, s *Seen) {
-			s.Registrations[1].Stored, s.Registrations[1].SHA256, s.Registrations[1].Size = true, archive.Digest{3}, 3000
-		}},
-		{"OtherBytes", "I4", 1, func(_ *book, _ *Journal, s *Seen) { s.Registrations[0].SHA256[5] ^= 1 }},
-		{"ReplacedAtTheService", "I8", 1, func(_ *book, _ *Journal, s *Seen) { s.Registrations[0].Replaced = true }},
-		{"OtherLength", "I4", 1, func(_ *book, _ *Journal, s *Seen) { s.Registrations[0].Size++ }},
-		{"ArchivedHereNotThere", "I12", 3, func(_ *book, _ *Journal, s *Seen) { s.Registrations[3].Archived = false }},
-		{"ServiceCrossedIt", "I8 I12", 1, func(_ *book, _ *Journal, s *Seen) {
-			s.Registrations[0].ID, s.Registrations[0].SHA256, s.Registrations[0].Size, s.Registrations[0].Metadata = archive.ID{4}, archive.Digest{4}, 4000, archive.Digest{4}
-		}},
-		{"UnknownBeyondTheBound", "I9", 0, func(_ *book, _ *Journal, s *Seen) {
-			s.Registrations = append(s.Registrations, Registration{ID: archive.ID{5}, Remote: "b8", Metadata: archive.Digest{5}})
-		}},
-		{"NobodysRegistration", "I9", 0, func(_ *book, _ *Journal, s *Seen) {
-			s.Registrations = append(s.Registrations, Registration{ID: archive.ID{77}, Remote: "b9"})
-		}},
-		{"MetadataChanged", "I10", 0, func(_ *book, _ *Journal, s *Seen) { s.Registrations[2].Metadata = archive.Digest{99} }},
-		{"ClaimedSourceLost", "I1", 4, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 2, 3) }},
-		{"KeptSourceLost", "I3", 3, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 1, 2) }},
-		{"ReturnedSourceLost", "I1", 2, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 0, 1) }},
-		{"DroppedFolderLost", "I1", 0, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 4, 5) }},
-		{"UnadoptedFolderLost", "I1", 0, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 5, 6) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b, seen := everyday(t)
+			b := everyday(t)
 			j := b.journal()
-			row.spoil(b, &j, &seen)
-			r := Check(j, maps.Values(b.entries), seen)
+			row.spoil(b, &j)
+			r := Check(j, maps.Values(b.entries))
 			var found []string
 			named := false
 			for _, f := range r.Findings {
@@ -357,34 +293,17 @@ func sorted(words string) string {
 	return strings.Join(ws, " ")
 }
 
-// TestCheck_I8_ARedropMayGetTheSameNumber: a service that knows the clientUUID of a
-// rejected entry gives the one that takes it over the same number again.
-func TestCheck_I8_ARedropMayGetTheSameNumber(t *testing.T) {
-	b := newBook(t)
-	b.claim(1)
-	b.do(1, ledger.RegisterIntended{}, got("b1"), ledger.WindowClosed{}, ledger.RegisterIntended{}, ledger.RegisterRefused{},
-		ledger.RegisterIntended{}, ledger.RegisterRefused{})
-	again := seal(1)
-	again.Supersedes = archive.Key{1}
-	b.do(2, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(1)}, again)
-	b.upload(2, "b1")
-	b.archive(2, "b1")
-	b.do(1, says("b1", archive.Successful))
-	kit.Want(t, "findings", Check(b.journal(), maps.Values(b.entries), Seen{Registrations: []Registration{
-		{ID: archive.ID{1}, Remote: "b1", Stored: true, Archived: true, SHA256: archive.Digest{1}, Size: 1000}}}).Findings, nil)
-}
-
 // TestCheck_EveryPrefixHolds: the check may run at any instant, so it holds after
 // every single line.
 func TestCheck_EveryPrefixHolds(t *testing.T) {
-	whole, _ := everyday(t)
+	whole := everyday(t)
 	for n := 1; n <= len(whole.lines); n++ {
 		lines := whole.lines[:n]
 		var h ledger.Head
 		for _, l := range lines {
 			h = h.Next(l)
 		}
-		r := Check(Journal{Lines: numbered(lines), Head: h}, func(func(ledger.Entry) bool) {}, Seen{})
+		r := Check(Journal{Lines: numbered(lines), Head: h}, func(func(ledger.Entry) bool) {})
 		for _, f := range r.Findings {
 			kit.Holds(t, "the finding", f.Text, "there is no entry")
 		}
@@ -394,7 +313,7 @@ func TestCheck_EveryPrefixHolds(t *testing.T) {
 // TestCheck_FindingsAreBounded: a journal of rubbish gives a short list.
 func TestCheck_FindingsAreBounded(t *testing.T) {
 	lines := slices.Repeat([][]byte{[]byte("rubbish")}, 5*maxFindings)
-	r := Check(Journal{Lines: numbered(lines)}, func(func(ledger.Entry) bool) {}, Seen{})
+	r := Check(Journal{Lines: numbered(lines)}, func(func(ledger.Entry) bool) {})
 	kit.Check(t, len(r.Findings) == maxFindings && r.Omitted != 0 && !r.OK(),
 		"%d findings, %d omitted", len(r.Findings), r.Omitted)
 }
@@ -403,7 +322,7 @@ func FuzzCheck_NeverPanics(f *testing.F) {
 	f.Add([]byte(`{"n":1,"event":"created","ledger":"x"}`), []byte(`{"n":2,"event":"status-seen","key":"00000000000000000000000000","rev":1,"state":"archived","source":"claimed"}`))
 	f.Add([]byte(`{`), []byte(`{"n":2,"event":"claimed","state":"none"}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		Check(Journal{Lines: numbered([][]byte{a, b, b})}, func(func(ledger.Entry) bool) {}, Seen{})
+		Check(Journal{Lines: numbered([][]byte{a, b, b})}, func(func(ledger.Entry) bool) {})
 	})
 }
 
@@ -414,11 +333,11 @@ func TestCheck_I2_ASecondSuccessMustBeFlagged(t *testing.T) {
 	b.do(1, ledger.RegisterIntended{}, got("b1"), ledger.UploadIntended{}, ledger.UploadRefused{})
 	b.upload(1, "b2")
 	b.do(1, says("b2", archive.Successful), says("b1", archive.Successful))
-	if r := Check(b.journal(), maps.Values(b.entries), Seen{}); len(r.Findings) != 0 || len(r.Double) != 1 {
+	if r := Check(b.journal(), maps.Values(b.entries)); len(r.Findings) != 0 || len(r.Double) != 1 {
 		t.Fatalf("%v, %d double", r.Findings, len(r.Double))
 	}
 	b.edit(len(b.lines), func(l *ledger.Line) { l.Flags = "" })
 	b.change(1, func(e *ledger.Entry) { e.PossibleDouble = false })
-	r := Check(b.journal(), maps.Values(b.entries), Seen{})
+	r := Check(b.journal(), maps.Values(b.entries))
 	kit.Check(t, len(r.Findings) == 1 && r.Findings[0].Promise == "I2", "findings = %v, want one of I2", r.Findings)
 }

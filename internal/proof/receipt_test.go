@@ -7,11 +7,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -19,7 +17,7 @@ import (
 )
 
 func TestReceipt_FixedFields(t *testing.T) {
-	b, _ := everyday(t)
+	b := everyday(t)
 	e := b.entries[archive.Key{3}]
 	doc := ledger.Document{Metadata: []byte(`{"documentType":"Invoice","documentId":"R-3"}`), Files: []archive.File{{Path: "a.pdf", Size: 7, SHA256: archive.Digest{7}}}}
 	r := kit.Value(NewReceipt("test", e, doc, &ledger.Head{N: 30, Hash: archive.Digest{8}}))(t)
@@ -69,59 +67,6 @@ func TestReceipt_NamesTheGenerationThatSucceeded(t *testing.T) {
 	kit.Check(t, err == nil && r.ClientUUID == base.Generation(1).String(), "clientUUID %s: %v", r.ClientUUID, err)
 }
 
-// I2, I4, I12: what is delivered is in the recorded slot, whole, with the
-// recorded bytes and only there, and the slots hold only what the ledger says
-// is there.
-func TestCheck_I12_SlotsOfWhatIsDelivered(t *testing.T) {
-	whole := StoredUpload{SHA256: seal(1).Package.SHA256, Size: seal(1).Package.Size}
-	torn, other := whole, whole
-	torn.Torn, other.SHA256 = true, archive.Digest{77}
-	begin := func(b *book, remote archive.RemoteID) {
-		b.do(1, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: "https://store.example/x", Validity: time.Hour}})
-	}
-	send := func(b *book) { b.do(1, ledger.UploadIntended{}) }
-	deliver := func(b *book) {
-		send(b)
-		b.do(1, ledger.DeliveryConfirmed{Sent: seal(1).Package.SHA256, Seal: seal(1).Seal})
-	}
-	doubt := func(b *book) {
-		send(b)
-		b.do(1, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")})
-	}
-	type row struct {
-		promise string // empty: all is well
-		then    func(b *book)
-		slots   []Slot
-	}
-	kit.Rows(t, map[string]row{
-		"Delivered":         {"", deliver, []Slot{{"s1", []StoredUpload{whole}}}},
-		"NobodyLooked":      {"", deliver, nil},
-		"NothingThere":      {"I12", deliver, []Slot{{"s1", nil}}},
-		"NoSuchSlot":        {"I12", deliver, []Slot{}},
-		"TornThere":         {"I12", deliver, []Slot{{"s1", []StoredUpload{torn}}}},
-		"OtherBytes":        {"I4", func(b *book) { doubt(b) }, []Slot{{"s1", []StoredUpload{other}}}},
-		"SentTwice":         {"I2", deliver, []Slot{{"s1", []StoredUpload{whole, whole}}}},
-		"Doubted":           {"", doubt, []Slot{{"s1", []StoredUpload{whole}}}},
-		"DoubtedAndNot":     {"", doubt, []Slot{{"s1", nil}}},
-		"ClosedInDoubt":     {"", func(b *book) { doubt(b); b.do(1, ledger.Closed{}) }, []Slot{{"s1", []StoredUpload{whole}}}},
-		"SaidNotSent":       {"I12", func(b *book) { send(b); b.do(1, ledger.UploadNotSent{}) }, []Slot{{"s1", []StoredUpload{whole}}}},
-		"ContentOfNobody":   {"I9", deliver, []Slot{{"s1", []StoredUpload{whole}}, {"s2", []StoredUpload{whole}}}},
-		"SlotOfNobody":      {"", deliver, []Slot{{"s1", []StoredUpload{whole}}, {"s2", nil}}},
-		"ReleasedAndTwice":  {"", func(b *book) { doubt(b); b.do(1, ledger.Released{}); begin(b, "s2"); deliver(b) }, []Slot{{"s1", []StoredUpload{whole}}, {"s2", []StoredUpload{whole}}}},
-		"ReleasedOtherSlot": {"I12", func(b *book) { doubt(b); b.do(1, ledger.Released{}); begin(b, "s2"); deliver(b) }, []Slot{{"s1", []StoredUpload{whole}}, {"s2", nil}}},
-		"RefusedAndTwice": {"I2", func(b *book) { send(b); b.do(1, ledger.UploadRefused{}); begin(b, "s2"); deliver(b) },
-			[]Slot{{"s1", []StoredUpload{torn}}, {"s2", []StoredUpload{whole}}}},
-	}, func(t *testing.T, row row) {
-		b := newBook(t)
-		b.do(1, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan.pdf"}, seal(1))
-		begin(b, "s1")
-		row.then(b)
-		r := Check(b.journal(), maps.Values(b.entries), Seen{Slots: row.slots})
-		kit.Check(t, (row.promise != "" || r.OK()) && (row.promise == "" || !r.OK() && r.Findings[0].Promise == row.promise),
-			"findings = %v, want one of %q", r.Findings, row.promise)
-	})
-}
-
 // fetch writes a line about a download of vault V.
 func (b *book) fetch(word, remote, outcome string) {
 	b.mark(word)
@@ -133,7 +78,7 @@ func (b *book) fetch(word, remote, outcome string) {
 
 // The last comparison of a document counts, one that failed takes nothing back, and one that never ended is none.
 func TestCheck_I4_DownloadsAreCounted(t *testing.T) {
-	b, _ := everyday(t)
+	b := everyday(t)
 	for _, line := range []struct{ word, remote, outcome string }{
 		{ledger.MarkFetchIntended, "b1", ""}, {ledger.MarkFetched, "b1", ledger.FetchDiffers},
 		{ledger.MarkFetchIntended, "b1", ""}, {ledger.MarkFetchIntended, "b1", ""},
@@ -143,7 +88,7 @@ func TestCheck_I4_DownloadsAreCounted(t *testing.T) {
 	} {
 		b.fetch(line.word, line.remote, line.outcome)
 	}
-	r := b.check(Seen{})
+	r := b.check()
 	kit.Want(t, "findings", r.Findings, nil)
 	want := (Sample{Archived: 2, Compared: 1})
 	kit.Check(t, r.Sample == want && r.Downloads.Announced == 5, "%+v of %d downloads, want %+v", r.Sample, r.Downloads.Announced, want)
@@ -152,7 +97,7 @@ func TestCheck_I4_DownloadsAreCounted(t *testing.T) {
 	}
 	b.fetch(ledger.MarkFetchIntended, "b4", "")
 	b.fetch(ledger.MarkFetched, "b4", ledger.FetchDiffers)
-	r = b.check(Seen{})
+	r = b.check()
 	kit.Check(t, r.Sample.Differ == 1 && r.Sample.Compared == 2, "sample = %+v, want 1 of 2 to differ", r.Sample)
 }
 
@@ -169,7 +114,7 @@ func TestCheck_I11_DownloadWithoutAnIntent(t *testing.T) {
 		"NoDocument":   {"names no document", []string{"", ""}},
 		"NoOutcome":    {"its outcome is none", []string{"b1", "", "b1", "fine"}},
 	}, func(t *testing.T, row row) {
-		b, _ := everyday(t)
+		b := everyday(t)
 		for i := 0; i < len(row.lines); i += 2 {
 			word := ledger.MarkFetched
 			if row.lines[i+1] == "" {
@@ -177,7 +122,7 @@ func TestCheck_I11_DownloadWithoutAnIntent(t *testing.T) {
 			}
 			b.fetch(word, row.lines[i], row.lines[i+1])
 		}
-		r := b.check(Seen{})
+		r := b.check()
 		kit.Check(t, slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == "I11" && strings.Contains(f.Text, row.says) }),
 			"findings = %v, want one of I11 that tells of %q", r.Findings, row.says)
 	})

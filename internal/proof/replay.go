@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"iter"
-	"path"
 	"slices"
 	"strings"
 
@@ -72,7 +71,6 @@ type replay struct {
 	words           map[string]bool // events that lead anywhere
 	items           map[archive.Key]item
 	bindings        map[number]binding
-	lost            map[archive.ID]int64 // POSTs without an answer
 	arrivals        arrivals
 	beforeReconcile bool // put back, and not reconciled since
 
@@ -91,7 +89,7 @@ type replay struct {
 func newReplay() *replay {
 	f := &replay{
 		edges: map[edge]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
-		bindings: map[number]binding{}, lost: map[archive.ID]int64{}, open: map[archive.Key]item{},
+		bindings: map[number]binding{}, open: map[archive.Key]item{},
 		arrivals: newArrivals(),
 	}
 	for s := range edges() {
@@ -104,21 +102,21 @@ func newReplay() *replay {
 // Check checks one consistent snapshot of a ledger. The entries may come in any
 // order, each once. If reading them fails, the caller's iterators stop early,
 // and the caller must throw the report away.
-func Check(j Journal, entries iter.Seq[ledger.Entry], seen Seen) Report {
-	return check(j, entries, seen, mostItems)
+func Check(j Journal, entries iter.Seq[ledger.Entry]) Report {
+	return check(j, entries, mostItems)
 }
 
-func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Report {
+func check(j Journal, entries iter.Seq[ledger.Entry], most int) Report {
 	f := newReplay()
 	f.stored = j.Entry
 	f.replayPartitions(j, most)
-	f.compareAll(j, entries, seen)
+	f.compareAll(j, entries)
 	return f.Report
 }
 
 // compareAll compares what the lines tell with the entries and the balance.
-func (f *replay) compareAll(j Journal, entries iter.Seq[ledger.Entry], seen Seen) {
-	f.checkEntries(entries, seen)
+func (f *replay) compareAll(j Journal, entries iter.Seq[ledger.Entry]) {
+	f.checkEntries(entries)
 	if j.Balance != nil && *j.Balance != f.Balance {
 		f.addFinding("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
 	}
@@ -238,7 +236,6 @@ func (f *replay) replayLine(l *readLine) {
 	if !f.hasEdge(it, l, to, then) {
 		f.addFinding(brokenPromise(l.Event, it.state, to), key, "line %d: %s leads from %s/%s to %s/%s", l.N, describeEvent(l), it.state, it.source, to, then)
 	}
-	was := it.id
 	it.rev = l.Rev
 	switch {
 	case l.ID != "":
@@ -246,7 +243,7 @@ func (f *replay) replayLine(l *readLine) {
 	case l.Event == (ledger.Unsealed{}).JournalName():
 		it.id = archive.ID{} // it gets one when it is packed anew
 	}
-	f.replayRemote(key, &it, l, was)
+	f.replayRemote(key, &it, l)
 	f.replayStatus(key, &it, l, to)
 	f.replayNotification(key, it, l, to)
 	f.replaySeal(key, &it, l)
@@ -309,7 +306,7 @@ var intents = map[string]bool{
 }
 
 // replayRemote replays intents, outcomes and registrations.
-func (f *replay) replayRemote(key archive.Key, it *item, l *readLine, was archive.ID) {
+func (f *replay) replayRemote(key archive.Key, it *item, l *readLine) {
 	// Until the service was asked, an entry in doubt may already have been sent by the lost part of the ledger.
 	if intents[l.Event] && (it.flags.needsReconcile || f.beforeReconcile) {
 		f.addFinding("I15", key, "line %d: %s, before the service was asked what the ledger forgot", l.N, l.Event)
@@ -325,12 +322,8 @@ func (f *replay) replayRemote(key archive.Key, it *item, l *readLine, was archiv
 	switch l.Event {
 	case ledger.RegisterIntended{}.JournalName():
 		it.posts++
-		f.lost[it.id]++
 	case ledger.RegisterNotTaken{}.JournalName(), ledger.BatchRefused{}.JournalName(), ledger.RegisterRefused{}.JournalName(), ledger.TicketReceived{}.JournalName():
 		it.answers++
-		if f.lost[was]--; f.lost[was] == 0 {
-			delete(f.lost, was)
-		}
 	}
 	switch l.Event {
 	case ledger.ReconcileRequired{}.JournalName():
@@ -408,12 +401,6 @@ func (f *replay) replaySeal(key archive.Key, it *item, l *readLine) {
 	if l.Seal != "" {
 		it.seal = is
 	}
-}
-
-// claimedName returns the folder's name where p lies in the claimed area.
-func claimedName(p string) (string, bool) {
-	ok, _ := path.Match(".vaultd/claimed/*/*", p)
-	return path.Base(p), ok
 }
 
 // flags are the words of a line's flags that never go away again, but by evidence; and

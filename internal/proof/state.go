@@ -26,7 +26,6 @@ type State struct {
 	Announced      uint64 // downloads
 	Downloads      map[[16]byte]Download
 	Acts           Acts
-	Lost           map[archive.ID]int64 // POSTs without an answer
 	Open           map[archive.Key]OpenItem
 	Bindings       map[[16]byte]Binding // registrations, by their shortened numbers
 	AtRest         uint64               // entries
@@ -126,7 +125,7 @@ func Continue(s State, j Journal, entries iter.Seq[ledger.Entry]) (Report, *Stat
 // from; nil: it began with the first line.
 func (f *replay) finish(j Journal, entries iter.Seq[ledger.Entry], before *State) (Report, *State) {
 	restLost := f.LostPosts
-	f.compareAll(j, entries, Seen{})
+	f.compareAll(j, entries)
 	if before != nil {
 		f.addRest(*before, j.ByRemote)
 	}
@@ -194,7 +193,7 @@ func (f *replay) carryOpen(key archive.Key, it item, e ledger.Entry) bool {
 func (f *replay) save() *State {
 	s := &State{
 		Head: f.Head, Balance: f.Balance, Marks: f.Marks, PutBack: f.PutBack, Indexes: f.Indexes, Accepted: f.Accepted,
-		Announced: f.Downloads.Announced, Downloads: map[[16]byte]Download{}, Acts: f.Acts, Lost: f.lost,
+		Announced: f.Downloads.Announced, Downloads: map[[16]byte]Download{}, Acts: f.Acts,
 		Open: map[archive.Key]OpenItem{}, Bindings: map[[16]byte]Binding{}, Rest: f.rest, RestSample: f.restSample,
 		Arrivals: f.arrivals.clone(),
 	}
@@ -221,9 +220,6 @@ func (f *replay) load(s State) {
 		f.Downloads.last[n] = download{d.Open, d.Compared, d.Line}
 	}
 	f.arrivals.items = arrivals{items: s.Arrivals}.clone()
-	for id, n := range s.Lost {
-		f.lost[id] = n
-	}
 	for k, it := range s.Open {
 		f.items[k] = item{rev: it.Rev, state: it.State, source: it.Source, posts: it.Posts, answers: it.Answers, tickets: it.Tickets,
 			intent: it.Intent, flags: parseFlags(it.Flags), id: it.ID, success: it.Success, seal: it.Seal}

@@ -254,7 +254,7 @@ func TestCheck_I13_UnusualDocumentsStayFlagged(t *testing.T) {
 		b.archive(2, "b2")
 		b.do(2, ledger.Closed{})
 		row.spoil(b)
-		r := Check(b.journal(), maps.Values(b.entries), Seen{})
+		r := Check(b.journal(), maps.Values(b.entries))
 		kit.Check(t, (row.promise != "" || r.OK()) && (row.promise == "" || !r.OK() && r.Findings[0].Promise == row.promise),
 			"%s: findings = %v, want one of %q", name, r.Findings, row.promise)
 	}
@@ -304,6 +304,6 @@ func FuzzChain_I14(f *testing.F) {
 			got = got.Next(l)
 		}
 		kit.Check(t, got != head, "%q has the head of %q", bad, whole)
-		Check(Journal{Lines: numbered(bytes.Split(bad, []byte("\n")))}, func(func(ledger.Entry) bool) {}, Seen{})
+		Check(Journal{Lines: numbered(bytes.Split(bad, []byte("\n")))}, func(func(ledger.Entry) bool) {})
 	})
 }

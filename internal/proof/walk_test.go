@@ -44,7 +44,7 @@ func TestCheck_NoFalseAlarm(t *testing.T) {
 			states[b.entries[archive.Key{key}].State]++
 		}
 		entries := slices.Collect(maps.Values(b.entries))
-		r := Check(b.journal(), slices.Values(entries), Seen{})
+		r := Check(b.journal(), slices.Values(entries))
 		if !r.OK() {
 			for _, l := range b.lines {
 				t.Logf("%s", l)
@@ -54,7 +54,7 @@ func TestCheck_NoFalseAlarm(t *testing.T) {
 		j := b.journal()
 		j.Entry = b.entry
 		for _, most := range []int{mostItems, 2, 1} {
-			forgetful := check(j, slices.Values(entries), Seen{}, most)
+			forgetful := check(j, slices.Values(entries), most)
 			kit.Need(t, reflect.DeepEqual(forgetful, r), "seed %d: forgetting what rests, at most %d at once: %+v, without: %+v", seed, most, forgetful, r)
 		}
 	}
@@ -119,7 +119,7 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 	f, j := newReplay(), b.journal()
 	f.stored = b.entry
 	f.replayPartitions(j, mostItems)
-	kit.Check(t, len(f.items) == 0 && len(f.bindings) == 0 && len(f.lost) == 0 && f.OK(),
+	kit.Check(t, len(f.items) == 0 && len(f.bindings) == 0 && f.OK(),
 		"%d entries and %d registrations are remembered: %v", len(f.items), len(f.bindings), f.Findings)
 	j.Entry = b.entry
 	for what, spoil := range map[string]func(e *ledger.Entry){
@@ -132,12 +132,12 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 		broken := whole
 		spoil(&broken)
 		b.entries[archive.Key{50}] = broken
-		r := Check(j, maps.Values(b.entries), Seen{})
+		r := Check(j, maps.Values(b.entries))
 		kit.Check(t, !r.OK() && r.Findings[0].Key == whole.Key, "%s: findings = %v, want one of %s", what, r.Findings, whole.Key)
 		b.entries[archive.Key{50}] = whole
 	}
 	delete(b.entries, archive.Key{50})
-	r := Check(j, maps.Values(b.entries), Seen{})
+	r := Check(j, maps.Values(b.entries))
 	kit.Check(t, !r.OK(), "an entry is gone: no finding, want one")
 }
 
@@ -176,8 +176,8 @@ func TestCheck_I21_ByTurns(t *testing.T) {
 	}
 	b.edit(5, func(l *ledger.Line) { l.N = 7 }) // the walk of no key can read it
 	j.Lines = numbered(b.lines)
-	want := check(Journal{Lines: j.Lines, Head: j.Head, Balance: j.Balance}, maps.Values(b.entries), Seen{}, 0)
-	got := check(j, maps.Values(b.entries), Seen{}, room)
+	want := check(Journal{Lines: j.Lines, Head: j.Head, Balance: j.Balance}, maps.Values(b.entries), 0)
+	got := check(j, maps.Values(b.entries), room)
 	sorted := func(r Report) (s []string) {
 		for _, f := range r.Findings {
 			s = append(s, f.String())
@@ -188,15 +188,6 @@ func TestCheck_I21_ByTurns(t *testing.T) {
 	if want.OK() || !slices.Equal(sorted(got), sorted(want)) {
 		t.Errorf("by turns %q, at once %q", sorted(got), sorted(want))
 	}
-}
-
-// TestService_I21_RemembersWhatWasSeen: where nobody looked at the service, no entry is remembered.
-func TestService_I21_RemembersWhatWasSeen(t *testing.T) {
-	b := newBook(t)
-	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(1)}, seal(1))
-	s := newService(nil)
-	s.checkEntry(b.entries[archive.Key{1}], newReplay())
-	kit.Len(t, "known", s.known, 0)
 }
 
 // TestCheck_MemoryPerEntry: a million entries are checked in some hundreds of
@@ -260,7 +251,7 @@ func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
 		two[0](b, 1)
 		one := b.journal()
 		one.Entry = b.entry
-		r := Check(one, maps.Values(b.entries), Seen{})
+		r := Check(one, maps.Values(b.entries))
 		kit.Check(t, r.OK(), "%s: before the second: %v", name, r.Findings)
 		two[1](b, 2)
 		b.do(3, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "three"}) // and something that takes up room
@@ -268,7 +259,7 @@ func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
 		j := b.journal()
 		j.Entry = b.entry
 		for _, most := range []int{mostItems, 1, 1, 1, 1} { // whose turn it is first, chance decides
-			r := check(j, maps.Values(b.entries), Seen{}, most)
+			r := check(j, maps.Values(b.entries), most)
 			kit.Check(t, !r.OK() && r.Findings[0].Promise == "I8", "%s: at most %d at once: %v", name, most, r.Findings)
 		}
 	}

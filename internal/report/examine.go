@@ -69,7 +69,7 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	if c.Examined != nil {
 		report = c.Examined.Proof
 	} else {
-		report = proof.Check(r.journal(ctx, r.entry()), r.entries(ctx), proof.Seen{})
+		report = proof.Check(r.journal(ctx, r.entry()), r.entries(ctx))
 	}
 	t := newCounts(c)
 	t.fetches, t.acts = report.Downloads, report.Acts
@@ -90,7 +90,7 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	switch {
 	case again && t.whole.Seen <= most:
 		r := &reader{c: c}
-		report = proof.Check(r.journal(ctx, nil), r.entries(ctx), proof.Seen{})
+		report = proof.Check(r.journal(ctx, nil), r.entries(ctx))
 		moved, err = proof.ChangedSince(ctx, c.Ledger.Lines, c.Head.N) // more may have, since the first check
 		if err := errors.Join(r.failed, err); err != nil {
 			return nil, fmt.Errorf("examine the ledger: %w", err)

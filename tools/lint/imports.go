@@ -48,6 +48,7 @@ var mayImport = map[string]string{
 	"statusfile":        "archive drop dropwork ingest ledger ledger/boltledger packager present sanitize spool watch",
 	"test/calls":        "apicall test/kit",
 	"test/fill":         "archive ledger ledger/arrival ledger/boltledger proof test/kit",
+	"test/outside":      "archive emulator ledger proof",
 	"test/simulation":   "...",
 	"vaultapi":          "apicall archive sanitize",
 	"watch":             "archive durable",

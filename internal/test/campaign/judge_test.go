@@ -28,6 +28,7 @@ import (
 	"vaultd/internal/proof"
 	"vaultd/internal/statedir"
 	"vaultd/internal/test/kit"
+	"vaultd/internal/test/outside"
 )
 
 // run runs a command to its end, which must be with code, and returns what it printed.
@@ -124,35 +125,20 @@ func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 			kit.Must(c.t, err)
 		}
 	}}
-	return proof.Check(journal, slices.Values(entries), proof.Seen{Registrations: c.registrations(), Slots: c.slots(), Disk: c.disk()}), entries
-}
-
-func (c *campaign) registrations() (all []proof.Registration) {
-	c.t.Helper()
-	for _, r := range c.service.Registrations() {
-		id := kit.Value(archive.ParseID(r.ClientUUID))(c.t)
-		metadata := kit.Value(archive.ParseDigest(r.MetadataSHA256))(c.t)
-		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
-			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
-		if reg.Stored {
-			reg.SHA256 = kit.Value(archive.ParseDigest(r.SHA256))(c.t)
-		}
-		all = append(all, reg)
-	}
-	return all
+	return outside.Check(journal, slices.Values(entries), outside.Seen{Registrations: kit.Value(outside.RegistrationsOf(c.service.Registrations()))(c.t), Slots: c.slots(), Disk: c.disk()}), entries
 }
 
 // disk is what was dropped and where every folder lies. Whoever asks holds people.mu.
-func (c *campaign) disk() *proof.Disk {
-	d := &proof.Disk{}
+func (c *campaign) disk() *outside.Disk {
+	d := &outside.Disk{}
 	for _, p := range c.people.all {
-		d.Dropped = append(d.Dropped, proof.Folder{Drop: p.place.name, Path: p.Name})
+		d.Dropped = append(d.Dropped, outside.Folder{Drop: p.place.name, Path: p.Name})
 	}
 	for _, p := range c.places {
 		add := func(dir string) {
 			for _, name := range names(c.path("drops", p.name, dir)) {
 				if dir != "" || !drop.IsReservedName(name) {
-					d.Present = append(d.Present, proof.Folder{Drop: p.name, Path: path.Join(dir, name)})
+					d.Present = append(d.Present, outside.Folder{Drop: p.name, Path: path.Join(dir, name)})
 				}
 			}
 		}
@@ -165,7 +151,7 @@ func (c *campaign) disk() *proof.Disk {
 			}
 		}
 		for _, name := range names(c.path("moved", p.name)) {
-			d.Present = append(d.Present, proof.Folder{Drop: p.name, Path: c.path("moved", p.name, name)})
+			d.Present = append(d.Present, outside.Folder{Drop: p.name, Path: c.path("moved", p.name, name)})
 		}
 	}
 	return d

@@ -21,17 +21,18 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/test/kit"
+	"vaultd/internal/test/outside"
 )
 
 // slots are what the service of the PDFs has.
-func (c *campaign) slots() []proof.Slot {
+func (c *campaign) slots() []outside.Slot {
 	c.t.Helper()
-	all := []proof.Slot{}
+	all := []outside.Slot{}
 	for _, s := range c.service.PDFSlots() {
-		one := proof.Slot{Remote: archive.RemoteID(s.BumID)}
+		one := outside.Slot{Remote: archive.RemoteID(s.BumID)}
 		for _, p := range s.PUTs {
 			sum := kit.Value(archive.ParseDigest(p.SHA256))(c.t)
-			one.Uploads = append(one.Uploads, proof.StoredUpload{SHA256: sum, Size: p.Size, Torn: p.IsTruncated})
+			one.Uploads = append(one.Uploads, outside.StoredUpload{SHA256: sum, Size: p.Size, Torn: p.IsTruncated})
 		}
 		all = append(all, one)
 	}
@@ -42,7 +43,7 @@ func (c *campaign) slots() []proof.Slot {
 func (c *campaign) countInPDFFlow(p parcel) (n int) {
 	sum := archive.Sum(p.Files[p.Name])
 	for _, s := range c.slots() {
-		if slices.ContainsFunc(s.Uploads, func(u proof.StoredUpload) bool { return u.SHA256 == sum }) {
+		if slices.ContainsFunc(s.Uploads, func(u outside.StoredUpload) bool { return u.SHA256 == sum }) {
 			n++
 		}
 	}

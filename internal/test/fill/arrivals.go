@@ -28,7 +28,7 @@ func Checked(t testing.TB, dir string) (_ *boltledger.Ledger, all []arrival.Arri
 			}
 			return nil
 		})
-	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
+	}}, func(func(ledger.Entry) bool) {})
 	kit.Check(t, report.OK(), "findings = %v, want none", report.Findings)
 	return l, all
 }

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/test/kit"
+	"vaultd/internal/test/outside"
 	"vaultd/internal/vaultapi"
 )
 
@@ -256,22 +256,7 @@ func (w *world) findings() ([]proof.Finding, ledger.Head) {
 			kit.Must(w.t, err)
 		}
 	}}
-	return proof.Check(journal, slices.Values(w.entries()), w.seen()).Findings, journal.Head
-}
-
-func (w *world) seen() (s proof.Seen) {
-	w.t.Helper()
-	for _, r := range w.service.Registrations() {
-		id := kit.Value(archive.ParseID(r.ClientUUID))(w.t)
-		metadata := kit.Value(archive.ParseDigest(r.MetadataSHA256))(w.t)
-		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
-			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
-		if reg.Stored {
-			reg.SHA256 = kit.Value(archive.ParseDigest(r.SHA256))(w.t)
-		}
-		s.Registrations = append(s.Registrations, reg)
-	}
-	return s
+	return outside.Check(journal, slices.Values(w.entries()), outside.Seen{Registrations: kit.Value(outside.RegistrationsOf(w.service.Registrations()))(w.t)}).Findings, journal.Head
 }
 
 // said is everything that a person could have read: the log and every cause.

@@ -24,8 +24,8 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
-	"vaultd/internal/proof"
 	"vaultd/internal/test/kit"
+	"vaultd/internal/test/outside"
 	"vaultd/internal/vaultapi"
 	"vaultd/internal/watch"
 )
@@ -66,7 +66,7 @@ type world struct {
 	halt    func() // ends the daemon's work; its ledger stays open
 	settled func() // waits until nothing is under way at this instant
 	log     logbook
-	dropped []proof.Folder
+	dropped []outside.Folder
 
 	read            []ledger.Entry // as they were at that line of the journal
 	readAt, heardAt uint64
@@ -226,7 +226,7 @@ func (w *world) drop(vault int, folder, number string) {
 	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "metadata.json"), fmt.Appendf(nil,
 		`{"documentType":"Invoice","documentId":%q,"documentDate":"2026-10-31","senderName":"Müller & Söhne","amount":119.00,"currencyCode":"EUR"}`, number), 0o660))
 	kit.Must(w.t, os.Rename(aside, filepath.Join(w.path(vault), folder)))
-	w.dropped = append(w.dropped, proof.Folder{Drop: dropName(vault), Path: folder})
+	w.dropped = append(w.dropped, outside.Folder{Drop: dropName(vault), Path: folder})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/outside"
 )
 
 // Outcome is what a run came to.
@@ -266,7 +267,7 @@ func (w *World) openLedger() (*boltledger.Ledger, func() error) {
 
 // hideLate takes out the content that the service first called refused or failed, where the ledger cannot know better
 // yet. In the end it must.
-func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
+func (w *World) hideLate(l *boltledger.Ledger, s *outside.Seen) {
 	w.t.Helper()
 	late := map[archive.RemoteID]bool{}
 	for _, r := range w.emulator.Registrations() {
@@ -285,7 +286,7 @@ func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
 }
 
 // checkProof runs the checker.
-func (w *World) checkProof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []ledger.Entry) {
+func (w *World) checkProof(l *boltledger.Ledger, seen outside.Seen) (proof.Report, []ledger.Entry) {
 	w.t.Helper()
 	var entries []ledger.Entry
 	w.failOn(l.EntriesOldestFirst(func(e ledger.Entry) error {
@@ -308,16 +309,16 @@ func (w *World) checkProof(l *boltledger.Ledger, seen proof.Seen) (proof.Report,
 		}
 	}}
 	if _, safe := l.SafeMode(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.NeedsReconcile }) {
-		seen = proof.Seen{} // it says itself that it does not know
+		seen = outside.Seen{} // it says itself that it does not know
 	}
-	return proof.Check(journal, slices.Values(entries), seen), entries
+	return outside.Check(journal, slices.Values(entries), seen), entries
 }
 
 // collectSeen is what was watched from outside.
-func (w *World) collectSeen() proof.Seen {
+func (w *World) collectSeen() outside.Seen {
 	w.t.Helper()
-	disk := proof.Disk{Present: w.listFolders()}
-	s := proof.Seen{Disk: &disk}
+	disk := outside.Disk{Present: w.listFolders()}
+	s := outside.Seen{Disk: &disk}
 	for i := range w.countDrops() {
 		if _, err := os.Stat(filepath.Join(w.DropPath(i), ".vaultd")); err != nil {
 			s.Disk = nil // a drop folder is away: nobody can look
@@ -327,33 +328,23 @@ func (w *World) collectSeen() proof.Seen {
 		s.Disk = nil // what was disposed of since the copy is not in the ledger; see accounted
 	}
 	for _, d := range w.dropped {
-		disk.Dropped = append(disk.Dropped, proof.Folder{Drop: w.dropName(d.Drop), Path: d.Name})
+		disk.Dropped = append(disk.Dropped, outside.Folder{Drop: w.dropName(d.Drop), Path: d.Name})
 	}
-	for _, r := range w.emulator.Registrations() {
-		id, err := archive.ParseID(r.ClientUUID)
-		w.failOn(err)
-		metadata, err := archive.ParseDigest(r.MetadataSHA256)
-		w.failOn(err)
-		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
-			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
-		if reg.Stored {
-			reg.SHA256, err = archive.ParseDigest(r.SHA256)
-			w.failOn(err)
-		}
-		s.Registrations = append(s.Registrations, reg)
-	}
+	var err error
+	s.Registrations, err = outside.RegistrationsOf(w.emulator.Registrations())
+	w.failOn(err)
 	s.Slots = w.collectSlots()
 	return s
 }
 
 // listFolders finds every folder in the places where one can lie.
-func (w *World) listFolders() (all []proof.Folder) {
+func (w *World) listFolders() (all []outside.Folder) {
 	w.t.Helper()
 	for i := range w.countDrops() {
 		add := func(dir string) {
 			for _, name := range listNames(filepath.Join(w.DropPath(i), dir)) {
 				if dir != "" || !drop.IsReservedName(name) {
-					all = append(all, proof.Folder{Drop: w.dropName(i), Path: path.Join(dir, name)})
+					all = append(all, outside.Folder{Drop: w.dropName(i), Path: path.Join(dir, name)})
 				}
 			}
 		}
@@ -369,7 +360,7 @@ func (w *World) listFolders() (all []proof.Folder) {
 			add(path.Join(".vaultd/claimed", key))
 		}
 		for _, name := range listNames(filepath.Join(w.dir, "moved")) {
-			all = append(all, proof.Folder{Drop: w.dropName(i), Path: filepath.Join(w.dir, "moved", name)})
+			all = append(all, outside.Folder{Drop: w.dropName(i), Path: filepath.Join(w.dir, "moved", name)})
 		}
 	}
 	return all

@@ -21,7 +21,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/pdfapi"
-	"vaultd/internal/proof"
+	"vaultd/internal/test/outside"
 	"vaultd/internal/watch"
 )
 
@@ -150,21 +150,21 @@ func (w *World) slotRemote(s emulator.PDFSlot) archive.RemoteID {
 }
 
 // collectSlots is what the service of the PDFs has; nil: there is none.
-func (w *World) collectSlots() []proof.Slot {
+func (w *World) collectSlots() []outside.Slot {
 	w.t.Helper()
 	if len(w.cfg.PDFs.Drops) == 0 {
 		return nil
 	}
-	all := []proof.Slot{}
+	all := []outside.Slot{}
 	for _, s := range w.emulator.PDFSlots() {
-		one := proof.Slot{Remote: w.slotRemote(s)}
+		one := outside.Slot{Remote: w.slotRemote(s)}
 		for _, p := range s.PUTs {
 			if p.IsRefused { // whoever is told that it was refused cannot know that it was kept
 				continue
 			}
 			sum, err := archive.ParseDigest(p.SHA256)
 			w.failOn(err)
-			one.Uploads = append(one.Uploads, proof.StoredUpload{SHA256: sum, Size: p.Size, Torn: p.IsTruncated})
+			one.Uploads = append(one.Uploads, outside.StoredUpload{SHA256: sum, Size: p.Size, Torn: p.IsTruncated})
 		}
 		all = append(all, one)
 	}

@@ -16,7 +16,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
-	"vaultd/internal/proof"
+	"vaultd/internal/test/outside"
 )
 
 // administrator does by hand what vaultd leaves to people.
@@ -160,7 +160,7 @@ func (w *World) isArchivedAtService(number string) bool {
 // hasEntryFor reports whether a folder that is in no ledger any more lies where ended ones
 // do, or is archived: it is what holds of the disk although the ledger was set back.
 func (w *World) hasEntryFor(d Dropped) bool {
-	lies := func(f proof.Folder) bool {
+	lies := func(f outside.Folder) bool {
 		ended := strings.HasPrefix(f.Path, "_") || path.IsAbs(f.Path)
 		return ended && f.Drop == w.dropName(d.Drop) && strings.HasPrefix(path.Base(f.Path), d.Name)
 	}

@@ -1,4 +1,4 @@
-package proof
+package outside
 
 import (
 	"slices"
@@ -38,7 +38,7 @@ func newSlots(all []Slot) slotCheck {
 }
 
 // checkEntry checks one entry against the slots that it lists.
-func (s slotCheck) checkEntry(e ledger.Entry, f *replay) {
+func (s slotCheck) checkEntry(e ledger.Entry, c *check) {
 	if s.byRemote == nil || e.Route.IsAsked() || e.Route.IsNotified() {
 		return
 	}
@@ -51,19 +51,19 @@ func (s slotCheck) checkEntry(e ledger.Entry, f *replay) {
 		holding, uploads = holding+1, uploads+len(slot.Uploads)
 		for _, u := range slot.Uploads {
 			if !u.Torn && (u.SHA256 != e.Package.SHA256 || u.Size != e.Package.Size) {
-				f.addFinding("I4", e.Key, "slot %s holds %d bytes that are not the recorded ones", slot.Remote, u.Size)
+				c.addFinding("I4", e.Key, "slot %s holds %d bytes that are not the recorded ones", slot.Remote, u.Size)
 			}
 		}
 	}
 	if e.State == ledger.Delivered && !s.isStored(e) {
-		f.addFinding("I12", e.Key, "delivered, and the service does not have the recorded bytes in the slot that is recorded")
+		c.addFinding("I12", e.Key, "delivered, and the service does not have the recorded bytes in the slot that is recorded")
 	}
 	switch {
 	case e.PossibleDouble:
 	case uploads > 1:
-		f.addFinding("I2", e.Key, "the service took its content this often: %d, in slots: %d, and the entry does not say so", uploads, holding)
+		c.addFinding("I2", e.Key, "the service took its content this often: %d, in slots: %d, and the entry does not say so", uploads, holding)
 	case uploads > 0 && isSaidAbsent(e):
-		f.addFinding("I12", e.Key, "it is %s, as if the service certainly had nothing of it, and a slot has content", e.State)
+		c.addFinding("I12", e.Key, "it is %s, as if the service certainly had nothing of it, and a slot has content", e.State)
 	}
 }
 
@@ -87,11 +87,11 @@ func isSaidAbsent(e ledger.Entry) bool {
 }
 
 // checkAll checks that every content belongs to an entry. A slot without content may come from a registration whose answer was lost.
-func (s slotCheck) checkAll(f *replay) {
+func (s slotCheck) checkAll(c *check) {
 	for r, slot := range s.byRemote {
 		// A registration that its entry does not list any more never had content. What a lost ledger knew is judged by the folders.
-		if len(slot.Uploads) > 0 && !s.known[r] && f.PutBack == 0 {
-			f.addFinding("I9", archive.Key{}, "slot %s has content that no entry knows of", r)
+		if len(slot.Uploads) > 0 && !s.known[r] && c.PutBack == 0 {
+			c.addFinding("I9", archive.Key{}, "slot %s has content that no entry knows of", r)
 		}
 	}
 }

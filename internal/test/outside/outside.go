@@ -1,8 +1,19 @@
-package proof
+// Package outside checks a ledger as package proof does, and holds it against what
+// the tests see from outside: the registrations and slots that the services have,
+// and the folders on the disk. It believes neither the entries nor the checker: it
+// reads the lines itself. It changes nothing and does no I/O.
+package outside
 
 import (
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+
 	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
 )
 
 // Seen is what was observed from outside the ledger. A field may be empty; then the rules that need it are not checked.
@@ -10,6 +21,40 @@ type Seen struct {
 	Registrations []Registration // every one the service ever made
 	Slots         []Slot         // every one of the services that cannot be asked; nil: nobody looked
 	Disk          *Disk          // nil: nobody looked
+}
+
+// check is one check of a ledger.
+type check struct {
+	proof.Report
+	lines
+}
+
+func (c *check) addFinding(promise string, key archive.Key, format string, a ...any) {
+	c.Findings = append(c.Findings, proof.Finding{Promise: promise, Key: key, Text: fmt.Sprintf(format, a...)})
+}
+
+// Check checks one snapshot of a ledger. It reads the lines and the entries twice.
+func Check(j proof.Journal, entries iter.Seq[ledger.Entry], seen Seen) proof.Report {
+	c := &check{proof.Check(j, entries), readLines(j.Lines)}
+	service, slots := newService(seen.Registrations), newSlots(seen.Slots)
+	var disk *diskCheck
+	if seen.Disk != nil {
+		d := newDisk(*seen.Disk)
+		disk = &d
+	}
+	for e := range entries {
+		service.checkEntry(e, c)
+		slots.checkEntry(e, c)
+		if disk != nil {
+			disk.checkSource(e, c)
+		}
+	}
+	service.checkAll(seen.Registrations, c)
+	slots.checkAll(c)
+	if disk != nil {
+		disk.checkDropped(c)
+	}
+	return c.Report
 }
 
 // Registration is one registration as the service has it.
@@ -26,6 +71,22 @@ type Registration struct {
 	Failed   bool           // the service says ArchivingFailed: it will never be archived
 }
 
+// RegistrationsOf returns the registrations that the emulated service made.
+func RegistrationsOf(made []emulator.RegistrationRecord) (all []Registration, err error) {
+	for _, r := range made {
+		one := Registration{Remote: archive.RemoteID(r.BumID), Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
+			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
+		var errs [3]error
+		one.ID, errs[0] = archive.ParseID(r.ClientUUID)
+		one.Metadata, errs[1] = archive.ParseDigest(r.MetadataSHA256)
+		if one.Stored {
+			one.SHA256, errs[2] = archive.ParseDigest(r.SHA256)
+		}
+		all, err = append(all, one), errors.Join(err, errs[0], errs[1], errs[2])
+	}
+	return all, err
+}
+
 // Disk is what people dropped and where everything lies now.
 type Disk struct {
 	Dropped []Folder // one for each time a folder was dropped, or moved back
@@ -39,6 +100,12 @@ type Folder struct{ Drop, Path string }
 
 // claimedPath returns where the claimed source of e lies in its drop.
 func claimedPath(e ledger.Entry) string { return ".vaultd/claimed/" + e.Key.String() + "/" + e.Folder }
+
+// claimedName returns the folder's name where p lies in the claimed area.
+func claimedName(p string) (string, bool) {
+	ok, _ := path.Match(".vaultd/claimed/*/*", p)
+	return path.Base(p), ok
+}
 
 // serviceCheck checks the entries against the registrations that the service has.
 type serviceCheck struct {
@@ -73,7 +140,7 @@ func countContents(rs []Registration) int {
 
 // checkEntry checks one entry against its registrations: those of all its generations
 // that the journal bound to it or to nobody.
-func (s serviceCheck) checkEntry(e ledger.Entry, f *replay) {
+func (s serviceCheck) checkEntry(e ledger.Entry, c *check) {
 	var mine []Registration
 	for g := 0; g <= int(e.Generation) && !e.ID.IsZero(); g++ {
 		id := e.ID
@@ -90,70 +157,70 @@ func (s serviceCheck) checkEntry(e ledger.Entry, f *replay) {
 			delete(s.multi, id)
 		}
 		for _, r := range s.byID[id] {
-			if b, ok := f.bindings[shortNumber(r.Remote)]; !ok || b.last == e.Key {
+			if b, ok := c.bindings[r.Remote]; !ok || b.last == e.Key {
 				mine = append(mine, r)
 			}
 		}
 	}
 	if countContents(mine) > 1 && !e.PossibleDouble {
-		f.addFinding("I2", e.Key, "%d registrations hold archivable content and the entry does not say so", countContents(mine))
+		c.addFinding("I2", e.Key, "%d registrations hold archivable content and the entry does not say so", countContents(mine))
 		for _, r := range mine {
 			delete(s.multi, r.ID) // said once
 		}
 	}
-	s.checkContent(e, mine, f)
+	s.checkContent(e, mine, c)
 }
 
 // checkContent checks what the service stores for e, and its success.
-func (s serviceCheck) checkContent(e ledger.Entry, mine []Registration, f *replay) {
+func (s serviceCheck) checkContent(e ledger.Entry, mine []Registration, c *check) {
 	success := len(s.byID) == 0 || e.State != ledger.Archived
 	for _, r := range mine {
-		indexOnly := f.PutBack > 0 && e.Content == archive.Digest{} // found in the archive's index: nobody has recorded what was sent
+		indexOnly := c.PutBack > 0 && e.Content == archive.Digest{} // found in the archive's index: nobody has recorded what was sent
 		torn := r.Torn && !r.Archived                               // the beginning of a package, which is no other package
 		if r.Stored && !indexOnly && !torn && (r.SHA256 != e.Package.SHA256 || r.Size != e.Package.Size) {
-			f.addFinding("I4", e.Key, "registration %s holds %d bytes that are not the recorded package of %d bytes", r.Remote, r.Size, e.Package.Size)
+			c.addFinding("I4", e.Key, "registration %s holds %d bytes that are not the recorded package of %d bytes", r.Remote, r.Size, e.Package.Size)
 		}
 		if r.Replaced {
-			f.addFinding("I8", e.Key, "what was stored under registration %s was replaced by other bytes", r.Remote)
+			c.addFinding("I8", e.Key, "what was stored under registration %s was replaced by other bytes", r.Remote)
 		}
 		if r.Archived && e.State == ledger.Rejected && !e.InDoubt && !e.Contradicted && e.IsAtRest() {
-			f.addFinding("I12", e.Key, "rejected as certainly absent, but registration %s is archived", r.Remote)
+			c.addFinding("I12", e.Key, "rejected as certainly absent, but registration %s is archived", r.Remote)
 		}
 		success = success || r.Archived && r.Remote == e.ArchivedRemote
 	}
 	if !success {
-		f.addFinding("I12", e.Key, "archived, but the service has no success for registration %s", e.ArchivedRemote)
+		c.addFinding("I12", e.Key, "archived, but the service has no success for registration %s", e.ArchivedRemote)
 	}
 }
 
 // checkAll checks what concerns the service as a whole.
-func (s serviceCheck) checkAll(rs []Registration, f *replay) {
+func (s serviceCheck) checkAll(rs []Registration, c *check) {
 	for id := range s.multi {
-		f.addFinding("I2", archive.Key{}, "clientUUID %s has more than one archivable content and no entry says so", id)
+		c.addFinding("I2", archive.Key{}, "clientUUID %s has more than one archivable content and no entry says so", id)
 	}
-	unknown := map[archive.ID]int64{}
+	unknown := map[archive.ID]int{}
 	frozen := map[archive.ID]archive.Digest{}
 	for _, r := range rs {
-		if !s.known[r.ID] && (f.PutBack == 0 || r.Stored && !r.Failed) { // one without content went with the lost ledger
-			f.addFinding("I9", archive.Key{}, "registration %s has a clientUUID that no entry ever had", r.Remote)
+		if !s.known[r.ID] && (c.PutBack == 0 || r.Stored && !r.Failed) { // one without content went with the lost ledger
+			c.addFinding("I9", archive.Key{}, "registration %s has a clientUUID that no entry ever had", r.Remote)
 		}
-		if b, ok := f.bindings[shortNumber(r.Remote)]; !ok {
-			if f.PutBack == 0 || r.Stored && !r.Failed {
+		if b, ok := c.bindings[r.Remote]; !ok {
+			if c.PutBack == 0 || r.Stored && !r.Failed {
 				unknown[r.ID]++
 			}
 		} else if b.found && s.known[r.ID] {
 			continue // of which generation, the service alone could tell
 		} else if b.id != r.ID {
-			f.addFinding("I8", b.last, "registration %s belongs to another clientUUID at the service", r.Remote)
+			c.addFinding("I8", b.last, "registration %s belongs to another clientUUID at the service", r.Remote)
 		}
 		if m, ok := frozen[r.ID]; ok && m != r.Metadata {
-			f.addFinding("I10", archive.Key{}, "clientUUID %s was registered with different metadata", r.ID)
+			c.addFinding("I10", archive.Key{}, "clientUUID %s was registered with different metadata", r.ID)
 		}
 		frozen[r.ID] = r.Metadata
 	}
 	for id, n := range unknown {
-		if n > f.lost[id] {
-			f.addFinding("I9", archive.Key{}, "clientUUID %s has registrations that the ledger does not know: %d; possible: %d", id, n, f.lost[id])
+		if n > c.lost[id] {
+			c.addFinding("I9", archive.Key{}, "clientUUID %s has registrations that the ledger does not know: %d; possible: %d", id, n, c.lost[id])
 		}
 	}
 }
@@ -177,7 +244,7 @@ func newDisk(d Disk) diskCheck {
 }
 
 // checkSource checks that the source of e lies where the entry says.
-func (d diskCheck) checkSource(e ledger.Entry, f *replay) {
+func (d diskCheck) checkSource(e ledger.Entry, c *check) {
 	name := Folder{e.Drop, e.Folder}
 	d.taken[name]++
 	home, dest := Folder{e.Drop, claimedPath(e)}, Folder{e.Drop, e.Dest}
@@ -194,14 +261,14 @@ func (d diskCheck) checkSource(e ledger.Entry, f *replay) {
 		promise, there = "I3", d.present[dest]
 	}
 	if !there {
-		f.addFinding(promise, e.Key, "the source is %s but does not lie there", e.Source)
+		c.addFinding(promise, e.Key, "the source is %s but does not lie there", e.Source)
 	}
 	delete(d.present, home)
 }
 
 // checkDropped checks that every folder that was dropped is claimed or still there. A claimed folder without an entry was left by
 // a crash between the claim and the commit; the next start adopts it.
-func (d diskCheck) checkDropped(f *replay) {
+func (d diskCheck) checkDropped(c *check) {
 	adopt := map[Folder]int{}
 	for l := range d.present {
 		if name, ok := claimedName(l.Path); ok {
@@ -214,7 +281,7 @@ func (d diskCheck) checkDropped(f *replay) {
 			have++
 		}
 		if have < n {
-			f.addFinding("I1", archive.Key{}, "a folder of drop %s was dropped this often: %d, and is accounted for this often: %d", name.Drop, n, have)
+			c.addFinding("I1", archive.Key{}, "a folder of drop %s was dropped this often: %d, and is accounted for this often: %d", name.Drop, n, have)
 		}
 	}
 }

@@ -1,0 +1,79 @@
+package outside
+
+import (
+	"iter"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// binding is what the lines say of a registration: the entries that it was given
+// to first and last, and the identity that it was made for.
+type binding struct {
+	first, last archive.Key
+	id          archive.ID
+	found       bool // learnt from the service, for this or an earlier generation of the identity
+}
+
+// lines is what the lines of a journal say of registrations.
+type lines struct {
+	ids      map[archive.Key]archive.ID
+	bindings map[archive.RemoteID]binding
+	lost     map[archive.ID]int // POSTs without an answer
+}
+
+// readLines reads a journal that [proof.Check] has checked: what it cannot read,
+// it leaves out.
+func readLines(journal iter.Seq2[uint64, []byte]) lines {
+	s := lines{map[archive.Key]archive.ID{}, map[archive.RemoteID]binding{}, map[archive.ID]int{}}
+	for _, stored := range journal {
+		l, err := ledger.ParseLine(stored)
+		if err != nil {
+			continue
+		}
+		if key, err := archive.ParseKey(l.Key); err == nil && l.Kind == "" {
+			s.readLine(key, l)
+		}
+	}
+	return s
+}
+
+func (s lines) readLine(key archive.Key, l ledger.Line) {
+	was := s.ids[key]
+	if id, err := archive.ParseID(l.ID); err == nil {
+		s.ids[key] = id
+	} else if l.Event == (ledger.Unsealed{}).JournalName() {
+		delete(s.ids, key) // it gets one when it is packed anew
+	}
+	is := s.ids[key]
+	switch l.Event {
+	case ledger.RegisterIntended{}.JournalName():
+		s.lost[is]++
+	case ledger.RegisterNotTaken{}.JournalName(), ledger.BatchRefused{}.JournalName(), ledger.RegisterRefused{}.JournalName():
+		s.lost[was]--
+	case ledger.TicketReceived{}.JournalName():
+		s.lost[was]--
+		s.bind(key, is, l)
+	case ledger.RegistrationFound{}.JournalName(), ledger.DocumentIntended{}.JournalName():
+		s.bind(key, is, l)
+	case ledger.Recovered{}.JournalName():
+		if l.Remote != "" {
+			s.bind(key, is, l)
+		}
+	}
+}
+
+// bind notes that a line gives a registration to an entry. One of another identity
+// is taken over by the entry that has it alone.
+func (s lines) bind(key archive.Key, id archive.ID, l ledger.Line) {
+	n := archive.RemoteID(l.Remote)
+	b, ok := s.bindings[n]
+	switch {
+	case !ok:
+		b = binding{first: key, id: id, found: l.Event == (ledger.RegistrationFound{}).JournalName()}
+	case b.id != id && !((b.first == key || b.last == key) && (b.found || l.Event != (ledger.TicketReceived{}).JournalName())):
+		return // proof.Check reports it
+	}
+	b.last = key
+	s.bindings[n] = b
+}
