@@ -42,11 +42,11 @@ func neverTold(string) {}
 // The catalog finds what reading the whole ledger finds, in the same order: over random documents in any spelling, with keys that come
 // late, while the ledger is ahead of the catalog, and after the catalog was made anew.
 func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
-	seeds, queries := uint64(12), 40
+	seeds, queries := uint64(5), 40
 	switch {
 	case kit.Race:
 		seeds, queries = 1, 6
-	case kit.Sampled(t, "twelve random catalogs"):
+	case kit.Sampled(t, "five random catalogs"):
 		seeds, queries = 2, 10
 	}
 	found, helped := 0, 0
