@@ -22,9 +22,7 @@ func TestCounted(t *testing.T) {
 			for _, c := range countedGoals(set) {
 				v := c.Of(s)
 				t.Logf("%s: %.4g (%s)", c.Name, v, c.Want)
-				if !c.Holds(v) {
-					t.Errorf("%s: %.4g, wanted %s", c.Name, v, c.Want)
-				}
+				kit.Check(t, c.Holds(v), "%s: %.4g, wanted %s", c.Name, v, c.Want)
 			}
 		})
 	}
@@ -64,8 +62,6 @@ func TestCounted_ZIPSizes(t *testing.T) {
 		} else {
 			t.Logf("set %s: %.4f", name, r)
 		}
-		if usual.Over > 0 {
-			t.Errorf("set %s: a ZIP is %.0f bytes larger than its files stored", name, usual.Over)
-		}
+		kit.Check(t, usual.Over <= 0, "set %s: a ZIP is %.0f bytes larger than its files stored", name, usual.Over)
 	}
 }

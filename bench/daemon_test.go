@@ -43,9 +43,7 @@ func TestShelf_TakeBack(t *testing.T) {
 		t.Errorf("after: %v", slices.Sorted(maps.Keys(after)))
 	}
 	must(t, os.Rename(filepath.Join(made.Dir, s.names[2]), filepath.Join(t.TempDir(), "lost")))
-	if s.takeBack(drop) == nil {
-		t.Error("a folder that is missing was not missed")
-	}
+	kit.Check(t, s.takeBack(drop) != nil, "a folder that is missing was not missed")
 }
 
 // A bench that was killed leaves folders of runs, with folders of a data set in them. The next one has whole ones again.
@@ -77,9 +75,8 @@ func TestSyncsAtPace(t *testing.T) {
 	if f, s := syncsAtPace(fast), syncsAtPace(slow); f != 0.05 || s != 0.05 {
 		t.Errorf("fast %v, slow %v", f, s)
 	}
-	if each := syncsAtPace(sample{Docs: 2000, Wall: 4 * time.Second, Syncs: 10_000}); each <= 0.1 {
-		t.Errorf("five syncs for each document count as %v", each)
-	}
+	each := syncsAtPace(sample{Docs: 2000, Wall: 4 * time.Second, Syncs: 10_000})
+	kit.Check(t, each > 0.1, "five syncs for each document count as %v", each)
 }
 
 // A process that stands still goes on, whatever went wrong meanwhile, and one that still stands can be killed.
@@ -102,7 +99,5 @@ func TestProcess_Standing(t *testing.T) {
 		t.Errorf("%v, want error %v", err, failed)
 	}
 	await("S")
-	if err := p.whileStopped(func() error { await("T"); p.kill(); return nil }); !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("killed meanwhile: %v", err)
-	}
+	kit.Fails(t, "killed meanwhile", p.whileStopped(func() error { await("T"); p.kill(); return nil }), os.ErrProcessDone)
 }

@@ -83,13 +83,10 @@ func TestFake_ServesVaultdsClient(t *testing.T) {
 			must(t, err)
 			list, err := client.StatusList(t.Context(), benchVault)
 			must(t, err)
-			if r.Status != archive.Successful || len(list) != 2 || list[0].Status != archive.Successful {
-				t.Errorf("status %v, list %+v", r.Status, list)
-			}
+			kit.Check(t, r.Status == archive.Successful && len(list) == 2 && list[0].Status == archive.Successful,
+				"status %v, list %+v", r.Status, list)
 			kept, err := os.ReadFile(filepath.Join(disk, string(grants[1].ticket.Remote)+".zip"))
-			if err != nil || string(kept) != "two" {
-				t.Errorf("kept %q: %v", kept, err)
-			}
+			kit.Check(t, err == nil && string(kept) == "two", "kept %q: %v", kept, err)
 			want := fakeStats{Posts: 1, BatchCalls: 1, Registered: 2, Puts: 2, Stored: 2, Bytes: 6, StatusAsked: 1, ListsAsked: 1, Archived: 2}
 			got := f.counted(t)
 			if got.Rush = 0; got != want { // that one depends on the time
@@ -110,9 +107,7 @@ func TestFake_GivesNoNumberTwice(t *testing.T) {
 			given[g.ticket.Remote] = true
 		}
 	}
-	if len(given) != 4 {
-		t.Errorf("%d numbers for four documents", len(given))
-	}
+	kit.Check(t, len(given) == 4, "%d numbers for four documents", len(given))
 }
 
 func TestFake_RefusesAWrongSignature(t *testing.T) {
@@ -130,12 +125,9 @@ func TestFake_RefusesAWrongSignature(t *testing.T) {
 			t.Errorf("%s: %d, want code = http.StatusForbidden", name, code)
 		}
 	}
-	if s := f.counted(t); s.BadSignatures != 3 || s.Stored != 0 {
-		t.Errorf("counted %+v", s)
-	}
-	if code := put(t, f, first, "one", digestOf("one")); code != http.StatusOK {
-		t.Errorf("the right one: %d", code)
-	}
+	s := f.counted(t)
+	kit.Check(t, s.BadSignatures == 3 && s.Stored == 0, "counted %+v", s)
+	kit.Want(t, "the right one", put(t, f, first, "one", digestOf("one")), http.StatusOK)
 }
 
 func TestFake_RefusesWhatIsOver(t *testing.T) {
@@ -146,9 +138,7 @@ func TestFake_RefusesWhatIsOver(t *testing.T) {
 	if err := s.verify(req, now.Add(time.Minute)); err != nil {
 		t.Errorf("in time: %v", err)
 	}
-	if err := s.verify(req, now.Add(time.Minute+time.Second)); !errors.Is(err, errExpired) {
-		t.Errorf("too late: %v", err)
-	}
+	kit.Fails(t, "too late", s.verify(req, now.Add(time.Minute+time.Second)), errExpired)
 	f := standIn(t, fakeOptions{Faults: "batch:expired:1"})
 	grants, err := f.registerPackages(t.Context(), []archive.Package{parcel(t, "one")})
 	must(t, err)
@@ -166,14 +156,11 @@ func TestFake_G12_CountsShortAndWrongBodies(t *testing.T) {
 	host, rest, _ := strings.Cut(strings.TrimPrefix(address, "http://"), "/")
 	answer := putShort(t, host, rest, "")
 	kit.Holds(t, "a short body", answer, "400")
-	if code := put(t, f, address, "one", digestOf("two")); code != http.StatusBadRequest {
-		t.Errorf("another digest: %d", code)
-	}
+	kit.Want(t, "another digest", put(t, f, address, "one", digestOf("two")), http.StatusBadRequest)
 	s := f.counted(t)
 	held, err := f.Objects(t.Context())
-	if s.ShortBodies != 1 || s.BadDigests != 1 || s.Stored != 0 || len(held) != 0 || err != nil {
-		t.Errorf("counted %+v, holds %v: %v", s, held, err)
-	}
+	kit.Check(t, s.ShortBodies == 1 && s.BadDigests == 1 && s.Stored == 0 && len(held) == 0 && err == nil,
+		"counted %+v, holds %v: %v", s, held, err)
 }
 
 // putShort sends five of a hundred bytes, with further header lines, and returns the first line of the answer.
@@ -195,9 +182,7 @@ func TestFake_G12_LaxTakesShortBodies(t *testing.T) {
 	grants, err := f.registerPackages(t.Context(), []archive.Package{parcel(t, "one")})
 	must(t, err)
 	host, rest, _ := strings.Cut(strings.TrimPrefix(string(grants[0].ticket.URL), "http://"), "/")
-	if answer := putShort(t, host, rest, "Content-MD5: "+digestOf("one")+"\r\n"); !strings.Contains(answer, "400") {
-		t.Errorf("a short body with its digest: %q", answer)
-	}
+	kit.Holds(t, "a short body with its digest", putShort(t, host, rest, "Content-MD5: "+digestOf("one")+"\r\n"), "400")
 	putShort(t, host, rest, "")
 	held, err := f.Objects(t.Context())
 	must(t, err)
@@ -216,16 +201,13 @@ func TestFake_CountsDuplicates(t *testing.T) {
 		must(t, err)
 		address := string(r.Tickets[frozen[0].ID].URL)
 		for range 2 {
-			if code := put(t, f, address, body, digestOf(body)); code != http.StatusOK {
-				t.Fatalf("code = %v, want code = http.StatusOK", code)
-			}
+			code := put(t, f, address, body, digestOf(body))
+			kit.Need(t, code == http.StatusOK, "code = %v, want code = http.StatusOK", code)
 		}
 		put(t, f, address, body+"!", digestOf(body+"!"))
 	}
 	clients, err := f.Clients(t.Context())
-	if err != nil || len(clients) != 1 || clients[archive.ID{1}.String()] != 3 {
-		t.Errorf("registered %v: %v", clients, err)
-	}
+	kit.Check(t, err == nil && len(clients) == 1 && clients[archive.ID{1}.String()] == 3, "registered %v: %v", clients, err)
 	s := f.counted(t)
 	if s.Registered != 3 || s.Reregistered != 2 || s.Stored != 9 || s.Again != 3 || s.Different != 3 || s.Duplicates != 1 {
 		t.Errorf("counted %+v", s)
@@ -239,9 +221,8 @@ func TestFake_BusyWithFilledLedgers(t *testing.T) {
 	must(t, err)
 	id := uuid.New()
 	r, err := client.Status(t.Context(), benchVault, archive.RemoteID(twin(id).String()))
-	if err != nil || r.Status != archive.InProgress || r.ID != archive.ID(id) {
-		t.Errorf("%+v: %v, want no error, r.Status = archive.InProgress, r.ID = %v", r, err, archive.ID(id))
-	}
+	kit.Check(t, err == nil && r.Status == archive.InProgress && r.ID == archive.ID(id),
+		"%+v: %v, want no error, r.Status = archive.InProgress, r.ID = %v", r, err, archive.ID(id))
 	if r, err := client.Status(t.Context(), benchVault, "none of ours"); err == nil {
 		t.Errorf("%+v, want an error", r)
 	}
@@ -262,9 +243,8 @@ func TestFake_Faults(t *testing.T) {
 		t.Errorf("counted %+v", s)
 	}
 	for _, text := range []string{"store:503", "store:99:0.1", "nobody:503:0.1", "store:expired:1", "batch:503:1", "store:503:often"} {
-		if _, err := parseFaults(text); err == nil {
-			t.Errorf("%q was taken", text)
-		}
+		_, err := parseFaults(text)
+		kit.Check(t, err != nil, "%q was taken", text)
 	}
 }
 
@@ -278,9 +258,8 @@ func TestFake_CommandLine(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := serveFake(ctx, t.TempDir(), fakeOptions{Listen: "127.0.0.1:0"}, io.Discard); err != nil {
-		t.Error(err)
-	}
+	err := serveFake(ctx, t.TempDir(), fakeOptions{Listen: "127.0.0.1:0"}, io.Discard)
+	kit.Check(t, err == nil, "error: %v", err)
 }
 
 // The index of a filled ledger has its documents in their order, each once and as they were sent.
@@ -300,8 +279,7 @@ func TestFake_IndexOfAFilledLedger(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || !whole.Complete || whole.Read != 2500 {
-			t.Errorf("%+v: %v, want no error, whole.Complete, whole.Read = 2500", whole, err)
-		}
+		kit.Check(t, err == nil && whole.Complete && whole.Read == 2500,
+			"%+v: %v, want no error, whole.Complete, whole.Read = 2500", whole, err)
 	}
 }

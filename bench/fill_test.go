@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 func TestFill_IsALedgerAsProductionHasIt(t *testing.T) {
@@ -24,9 +25,8 @@ func checkFilled(t *testing.T, together int) {
 	must(t, err)
 	defer l.Close()
 	b := l.Balance()
-	if b.Seen != 700 || b.States[ledger.Archived] != 670 || b.States[ledger.Uploaded] != 30 || !b.IsBalanced() {
-		t.Errorf("balance %+v", b)
-	}
+	kit.Check(t, b.Seen == 700 && b.States[ledger.Archived] == 670 && b.States[ledger.Uploaded] == 30 && b.IsBalanced(),
+		"balance %+v", b)
 	atRest := 0
 	must(t, l.EntriesOldestFirst(func(e ledger.Entry) error {
 		if e.IsAtRest() && e.Source == ledger.Kept {
@@ -35,9 +35,7 @@ func checkFilled(t *testing.T, together int) {
 		return nil
 	}))
 	problems, err := l.Verify(t.Context())
-	if err != nil || len(problems) > 0 {
-		t.Errorf("%v: %v, want no error, len(problems) <= 0", err, problems)
-	}
+	kit.Check(t, err == nil && len(problems) == 0, "%v: %v, want no error, len(problems) <= 0", err, problems)
 	if atRest != 670 || l.Head().N != 1+670*9+30*6 {
 		t.Errorf("%d at rest, %d lines", atRest, l.Head().N)
 	}
@@ -62,18 +60,15 @@ func TestFill_AWholeLifeIsOneInSteps(t *testing.T) {
 				return err
 			}
 			e, ok, err := l.Entry(f.key)
-			if !ok {
-				t.Fatal("no entry", err)
-			}
+			kit.Need(t, ok, "no entry %v", err)
 			e.Registrations[0].Ticket.Object = archive.ObjectDigest{} // each ledger has a key of its own for it
 			after[i] = e
 			return err
 		})
 		must(t, err)
 	}
-	if !reflect.DeepEqual(after[0], after[1]) || after[0].State != ledger.Archived {
-		t.Errorf("in steps:\n%+v\nwhole:\n%+v", after[0], after[1])
-	}
+	kit.Check(t, reflect.DeepEqual(after[0], after[1]) && after[0].State == ledger.Archived,
+		"in steps:\n%+v\nwhole:\n%+v", after[0], after[1])
 }
 
 // G3: who waits for nobody costs the disk little, however slow it is.

@@ -42,9 +42,7 @@ func TestGen_TheSeedIsAllThatCounts(t *testing.T) {
 	long, short, other := content(t, grow(t, "T", 30, 1).Dir), content(t, grow(t, "T", 10, 1).Dir), content(t, grow(t, "T", 10, 2).Dir)
 	same := 0
 	for path, data := range short {
-		if !bytes.Equal(long[path], data) {
-			t.Errorf("%s differs between a set of 10 and the beginning of one of 30", path)
-		}
+		kit.Check(t, bytes.Equal(long[path], data), "%s differs between a set of 10 and the beginning of one of 30", path)
 		if bytes.Equal(other[path], data) {
 			same++
 		}
@@ -84,9 +82,8 @@ func TestGen_EveryFolderIsComplete(t *testing.T) {
 				if err := errors.Join(err, root.Close()); err != nil {
 					t.Fatalf("%s: %v", folder, err)
 				}
-				if sealed.Document.Number != filepath.Base(folder) || len(sealed.Files) == 0 {
-					t.Errorf("%s: %s with %d files", folder, sealed.Document.Number, len(sealed.Files))
-				}
+				kit.Check(t, sealed.Document.Number == filepath.Base(folder) && len(sealed.Files) != 0,
+					"%s: %s with %d files", folder, sealed.Document.Number, len(sealed.Files))
 			}
 		})
 	}
@@ -108,8 +105,6 @@ func TestGen_InvoicesAreXML(t *testing.T) {
 			}
 		}
 		must(t, f.Close())
-		if lines < 3 {
-			t.Errorf("%s has %d lines", folder, lines)
-		}
+		kit.Check(t, lines >= 3, "%s has %d lines", folder, lines)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // What is done again is counted by document, under whatever number it comes, and what comes at once by time.
@@ -19,9 +21,8 @@ func TestFake_CountsUploadsBegunAgain(t *testing.T) {
 		s.bookUploadBegin(s.addDocument(&fakeDoc{clientUUID: "one"}).bumID)
 		time.Sleep(rush)
 		s.bookUploadBegin(other.bumID)
-		if s.stats.Rebegun != 2 || s.stats.Reregistered != 1 || s.stats.Rush != 4 {
-			t.Errorf("%+v, want s.stats.Rebegun = 2, s.stats.Reregistered = 1, s.stats.Rush = 4", s.stats)
-		}
+		kit.Check(t, s.stats.Rebegun == 2 && s.stats.Reregistered == 1 && s.stats.Rush == 4,
+			"%+v, want s.stats.Rebegun = 2, s.stats.Reregistered = 1, s.stats.Rush = 4", s.stats)
 	})
 }
 
@@ -33,18 +34,13 @@ func TestToll_IsThatOfTheWorstDeath(t *testing.T) {
 	for _, now := range []fakeStats{{Rebegun: 1}, {Rebegun: 8, Reregistered: 3}, {Rebegun: 9, Reregistered: 33}} {
 		dead.life(now)
 	}
-	if dead.rebegun != 7 || dead.reregistered != 30 || dead.underWay != 0 {
-		t.Errorf("%+v, want dead.rebegun = 7, dead.reregistered = 30, dead.underWay = 0", dead)
-	}
+	kit.Check(t, dead.rebegun == 7 && dead.reregistered == 30 && dead.underWay == 0,
+		"%+v, want dead.rebegun = 7, dead.reregistered = 30, dead.underWay = 0", dead)
 	alive := &toll{was: fakeStats{Rebegun: -5}}
 	s := sample{}
 	must(t, alive.account(t.Context(), f, &s))
-	if s.figureNamed("most_rebegun") != 5 {
-		t.Errorf(`%+v, want s.figureNamed("most_rebegun") = 5`, s.More)
-	}
+	kit.Check(t, s.figureNamed("most_rebegun") == 5, `%+v, want s.figureNamed("most_rebegun") = 5`, s.More)
 	alive.was.Puts = -1
 	must(t, alive.death(t.Context(), f))
-	if alive.underWay != 1 {
-		t.Error("a death with work under way does not count as one")
-	}
+	kit.Check(t, alive.underWay == 1, "a death with work under way does not count as one")
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // Two builds of one version are two programs: figures of both do not stand in one table.
@@ -15,13 +17,8 @@ func TestLook_KnowsTheProgramByItsBytes(t *testing.T) {
 		return b.describeMachine(t.Context())
 	}
 	one, other := look("#!/bin/sh\necho vaultd devel\n"), look("#!/bin/sh\necho vaultd devel # other\n")
-	if one.Version != "vaultd devel" || other.Version != one.Version {
-		t.Fatalf("versions %q and %q", one.Version, other.Version)
-	}
-	if one.Program != "6e2b079b7693" {
-		t.Errorf("program %q", one.Program)
-	}
-	if one.isLike(other) || !one.isLike(one) {
-		t.Errorf("%q is like %q", one.Program, other.Program)
-	}
+	kit.Need(t, one.Version == "vaultd devel" && other.Version == one.Version,
+		"versions %q and %q", one.Version, other.Version)
+	kit.Check(t, one.Program == "6e2b079b7693", "program %q", one.Program)
+	kit.Check(t, !one.isLike(other) && one.isLike(one), "%q is like %q", one.Program, other.Program)
 }

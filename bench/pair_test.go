@@ -38,14 +38,11 @@ func TestMeasure_MedianOfTheRatiosOfThePairs(t *testing.T) {
 		Ratios: []ratio{{"wall", wallRatio, "<= 1", atMost(1)}, {"wall again", wallRatio, "<= 0.9", atMost(0.9)}},
 		Counts: []count{{"syncs", func(s sample) float64 { return float64(s.Syncs) }, "<= 5", atMost(5)}, {"documents", func(s sample) float64 { return float64(s.Docs) }, "told", nil}}}
 	res := b.measureRow(t.Context(), r, &log)
-	if res.err != nil || order.String() != "abababab" || len(res.pairs) != 3 {
-		t.Fatalf("%v: ran %s, %d pairs", res.err, &order, len(res.pairs))
-	}
+	kit.Need(t, res.err == nil && order.String() == "abababab" && len(res.pairs) == 3,
+		"%v: ran %s, %d pairs", res.err, &order, len(res.pairs))
 	want := []figure{{"wall", "<= 1", 1, 0.8, 1.2, reached}, {"wall again", "<= 0.9", 1, 0.8, 1.2, missed}}
 	for i, f := range res.Ratios {
-		if f != want[i] {
-			t.Errorf("ratio %+v instead of %+v", f, want[i])
-		}
+		kit.Check(t, f == want[i], "ratio %+v instead of %+v", f, want[i])
 	}
 	if f := res.Counts[0]; f != (figure{"syncs", "<= 5", 4, 2, 6, missed}) { // one run of three breaks it
 		t.Errorf("count %+v", f)
@@ -56,13 +53,10 @@ func TestMeasure_MedianOfTheRatiosOfThePairs(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	var last line
 	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
-	if len(lines) != 8 || last.Side != "B" || last.Pair != 3 || last.Wall != 5*time.Second {
-		t.Errorf("%d lines, the last %+v", len(lines), last)
-	}
+	kit.Check(t, len(lines) == 8 && last.Side == "B" && last.Pair == 3 && last.Wall == 5*time.Second,
+		"%d lines, the last %+v", len(lines), last)
 	left, err := os.ReadDir(b.work)
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, err)
-	}
+	kit.Check(t, err == nil && len(left) == 0, "left behind: %v %v", left, err)
 }
 
 func TestMeasure_NoisyHasNoVerdict(t *testing.T) {
@@ -72,9 +66,8 @@ func TestMeasure_NoisyHasNoVerdict(t *testing.T) {
 	r := row{ID: "x", A: walls(&order, "a", 1, 1.6), B: walls(&order, "b", 1, 1), Ratios: []ratio{{"wall", wallRatio, "<= 9", atMost(9)}},
 		Counts: []count{{"documents", func(s sample) float64 { return float64(s.Docs) }, "10", atMost(10)}}}
 	res := b.measureRow(t.Context(), r, &bytes.Buffer{})
-	if res.Ratios[0].Verdict != unsure || res.Counts[0].Verdict != reached {
-		t.Errorf("ratio %q, count %q", res.Ratios[0].Verdict, res.Counts[0].Verdict)
-	}
+	kit.Check(t, res.Ratios[0].Verdict == unsure && res.Counts[0].Verdict == reached,
+		"ratio %q, count %q", res.Ratios[0].Verdict, res.Counts[0].Verdict)
 }
 
 // Where nothing was counted nothing holds.
@@ -84,15 +77,13 @@ func TestMeasure_AMissingFigureReachesNothing(t *testing.T) {
 		Counts: []count{{"nothing", figureOfRow("nothing"), "<= 9", atMost(9)}, {"nothing", figureOfRow("nothing"), ">= 0", atLeast(0)}}}
 	res := quickBench(t).measureRow(t.Context(), r, &bytes.Buffer{})
 	for _, f := range append(res.Ratios, res.Counts...) {
-		if f.Verdict != missed || formatDigits(f.Median) != "–" {
-			t.Errorf(`%+v, want f.Verdict = %v, formatDigits(f.Median) = "–"`, f, missed)
-		}
+		kit.Check(t, f.Verdict == missed && formatDigits(f.Median) == "–",
+			`%+v, want f.Verdict = %v, formatDigits(f.Median) = "–"`, f, missed)
 	}
 	s := sample{}
 	s.noteFigure("nothing", quotient(1, 0))
-	if _, err := json.Marshal(s); err != nil {
-		t.Error(err)
-	}
+	_, err := json.Marshal(s)
+	kit.Check(t, err == nil, "error: %v", err)
 }
 
 // A ratio that does not depend on the machine is never noisy.
@@ -101,9 +92,8 @@ func TestMeasure_ExactRatios(t *testing.T) {
 	b := quickBench(t)
 	b.pairs = 2
 	r := row{ID: "x", Exact: true, A: walls(&order, "a", 1, 2), B: walls(&order, "b", 1, 1), Ratios: []ratio{{"wall", wallRatio, "<= 1", atMost(1)}}}
-	if res := b.measureRow(t.Context(), r, &bytes.Buffer{}); res.Ratios[0].Verdict != missed {
-		t.Errorf("%+v, want res.Ratios[0].Verdict = %v", res.Ratios[0], missed)
-	}
+	res := b.measureRow(t.Context(), r, &bytes.Buffer{})
+	kit.Check(t, res.Ratios[0].Verdict == missed, "%+v, want res.Ratios[0].Verdict = %v", res.Ratios[0], missed)
 }
 
 // A row that takes too long is a line of the table, and the others are run.
@@ -115,12 +105,9 @@ func TestRunAll_ARowHasItsLimit(t *testing.T) {
 	var order strings.Builder
 	r := &report{}
 	rows := []row{{ID: "hangs", A: hangs, Limit: time.Millisecond}, {ID: "next", A: walls(&order, "a", 1)}}
-	if err := quickBench(t).runAll(t.Context(), rows, &bytes.Buffer{}, r); err == nil || len(r.results) != 2 || r.results[1].err != nil {
-		t.Errorf("%v: %d results", err, len(r.results))
-	}
-	if text := r.asMarkdown(); !strings.Contains(text, "broken off: a: not done within 1ms") {
-		t.Errorf(`text = %v, want text with "broken off: a: not done within 1ms"`, text)
-	}
+	err := quickBench(t).runAll(t.Context(), rows, &bytes.Buffer{}, r)
+	kit.Check(t, err != nil && len(r.results) == 2 && r.results[1].err == nil, "%v: %d results", err, len(r.results))
+	kit.Holds(t, `text`, r.asMarkdown(), "broken off: a: not done within 1ms")
 }
 
 func TestReport_SaysWhatWasNotRun(t *testing.T) {
@@ -128,14 +115,11 @@ func TestReport_SaysWhatWasNotRun(t *testing.T) {
 	fails := side{"a", func(context.Context, string) (sample, error) { return sample{}, errors.New("no | such\nthing") }}
 	r := &report{}
 	rows := []row{{ID: "peer", Title: "against a peer", Missing: "zip is not installed"}, {ID: "broken", Title: "broken", A: fails}}
-	if err := b.runAll(t.Context(), rows, &bytes.Buffer{}, r); err == nil {
-		t.Error("a row that broke off is no error")
-	}
+	err := b.runAll(t.Context(), rows, &bytes.Buffer{}, r)
+	kit.Check(t, err != nil, "a row that broke off is no error")
 	text := r.asMarkdown()
 	kit.Holds(t, "text", text, "| peer |  | against a peer | | | | not run: zip is not installed |", `broken off: a: no \| such thing |`)
-	if !r.hasFailed() {
-		t.Error("the report does not count a row that broke off")
-	}
+	kit.Check(t, r.hasFailed(), "the report does not count a row that broke off")
 }
 
 func TestReport_ReplacesTheTableAndNothingElse(t *testing.T) {
@@ -144,9 +128,8 @@ func TestReport_ReplacesTheTableAndNothingElse(t *testing.T) {
 	for _, table := range []string{"one\n", "two\n"} {
 		must(t, replaceTable(path, table))
 		got, err := os.ReadFile(path)
-		if want := "before\n" + tableBegin + "\n" + table + tableEnd + "\nafter\n"; err != nil || string(got) != want {
-			t.Errorf("%v: %q instead of %q", err, got, want)
-		}
+		want := "before\n" + tableBegin + "\n" + table + tableEnd + "\nafter\n"
+		kit.Check(t, err == nil && string(got) == want, "%v: %q instead of %q", err, got, want)
 	}
 	must(t, os.WriteFile(path, []byte("no place"), 0o600))
 	if err := replaceTable(path, "x"); err == nil {
@@ -157,14 +140,12 @@ func TestReport_ReplacesTheTableAndNothingElse(t *testing.T) {
 func TestRows_NamesAreTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range quickBench(t).rows() {
-		if seen[r.ID] || r.ID == "" || r.Goal == "" || r.Title == "" || r.A.Run == nil && r.Missing == "" {
-			t.Errorf("row %q: goal %q, title %q, or its name is another's", r.ID, r.Goal, r.Title)
-		}
+		kit.Check(t, !seen[r.ID] && r.ID != "" && r.Goal != "" && r.Title != "" && (r.A.Run != nil || r.Missing != ""),
+			"row %q: goal %q, title %q, or its name is another's", r.ID, r.Goal, r.Title)
 		seen[r.ID] = true
 	}
-	if _, err := chosen(quickBench(t).rows(), "G99"); err == nil {
-		t.Error("a goal that does not exist was found")
-	}
+	_, err := chosen(quickBench(t).rows(), "G99")
+	kit.Check(t, err != nil, "a goal that does not exist was found")
 }
 
 // What is judged has as many pairs as were asked for, but for what would take longer than a row may.
@@ -186,9 +167,7 @@ func TestRows_RestartsHaveFivePairs(t *testing.T) {
 		want int
 	}{{bench{pairs: 3}, 5}, {bench{pairs: 7}, 7}, {bench{pairs: 3, quick: true}, 3}} {
 		for _, r := range row.restartRows() {
-			if r.Pairs != row.want {
-				t.Errorf("%s: %d pairs instead of %d", r.ID, r.Pairs, row.want)
-			}
+			kit.Check(t, r.Pairs == row.want, "%s: %d pairs instead of %d", r.ID, r.Pairs, row.want)
 		}
 	}
 }
@@ -196,15 +175,11 @@ func TestRows_RestartsHaveFivePairs(t *testing.T) {
 func TestDocs_HaveAPlaceForTheTableAndARowForEachGoal(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	must(t, err)
-	if !bytes.Contains(text, []byte(tableBegin)) || !bytes.Contains(text, []byte(tableEnd)) {
-		t.Error("no place for the table")
-	}
+	kit.Check(t, bytes.Contains(text, []byte(tableBegin)) && bytes.Contains(text, []byte(tableEnd)),
+		"no place for the table")
 	for _, goal := range []string{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "G13"} {
-		if !bytes.Contains(text, []byte("| **"+goal+"** |")) {
-			t.Errorf("no row for %s", goal)
-		}
-		if _, err := chosen(quickBench(t).rows(), goal); err != nil {
-			t.Errorf("%s is not measured: %v", goal, err)
-		}
+		kit.Check(t, bytes.Contains(text, []byte("| **"+goal+"** |")), "no row for %s", goal)
+		_, err := chosen(quickBench(t).rows(), goal)
+		kit.Check(t, err == nil, "%s is not measured: %v", goal, err)
 	}
 }

@@ -26,9 +26,8 @@ func TestCounted_PDF(t *testing.T) {
 				if kit.Race && strings.HasPrefix(c.Name, "peak RssAnon") {
 					continue // both clients run in this process, whose memory is the race detector's
 				}
-				if v := c.Of(s); c.Holds != nil && !c.Holds(v) {
-					t.Errorf("%s: %.4g, wanted %s", c.Name, v, c.Want)
-				}
+				v := c.Of(s)
+				kit.Check(t, c.Holds == nil || c.Holds(v), "%s: %.4g, wanted %s", c.Name, v, c.Want)
 			}
 			if files, err := b.pdfFiles(t.Context(), 12); err != nil || len(files) != 12 || s.Out < 12*38_000 || s.Docs != 12 {
 				t.Errorf("%d bytes of %d files were stored, %d documents counted: %v", s.Out, len(files), s.Docs, err)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // kept writes what a bench keeps. Each run begins a minute after the one before.
@@ -65,9 +67,7 @@ func TestTable_TakesEachRowFromItsLastWholeSitting(t *testing.T) {
 			told[res.row.ID] = res.Ratios[0].Median
 		}
 	}
-	if len(told) != 2 || told["put-S"] != 2 || told["tls-S"] != 4 {
-		t.Errorf("told %v", told)
-	}
+	kit.Check(t, len(told) == 2 && told["put-S"] == 2 && told["tls-S"] == 4, "told %v", told)
 	head := "Measured 2026-11-20 10:01 UTC to 2026-11-20 10:17 UTC, in 2 sittings, load 0.38 to 3.79 before them, 1 to 2 pairs. 2 cores"
 	if text := r.asMarkdown(); !strings.HasPrefix(text, head) ||
 		!strings.Contains(text, "| not run: not yet |") {
@@ -102,16 +102,12 @@ func TestTable_SaysWhatWasMissedBefore(t *testing.T) {
 			continue
 		}
 		want := map[string]verdict{"put-S": "holds; missed on 2026-11-20 10:05", "tls-S": ""}[res.row.ID] // the last miss; what is told is not missed
-		if f := res.Ratios[0]; f.Median != 2 || f.Verdict != want {
-			t.Errorf("%s: %v, %q instead of %q", res.row.ID, f.Median, f.Verdict, want)
-		}
-		if f := res.Ratios[1]; res.row.ID == "put-S" && f.Verdict != reached {
-			t.Errorf("never missed: %q", f.Verdict)
-		}
+		f := res.Ratios[0]
+		kit.Check(t, f.Median == 2 && f.Verdict == want, "%s: %v, %q instead of %q", res.row.ID, f.Median, f.Verdict, want)
+		f = res.Ratios[1]
+		kit.Check(t, res.row.ID != "put-S" || f.Verdict == reached, "never missed: %q", f.Verdict)
 	}
-	if r.hasFailed() {
-		t.Error("what holds now counts as failed")
-	}
+	kit.Check(t, !r.hasFailed(), "what holds now counts as failed")
 	if text := r.asMarkdown(); !strings.HasPrefix(text, "Measured 2026-11-20 10:13 UTC, load 0.00 before the first run, 1 pairs.") {
 		t.Errorf(`text[:min(len(text), 200)] = %v, want text that begins with "Measured 2026-11-20 10:13 UTC, load 0.00 before the first run, 1 pairs."`, text[:min(len(text), 200)])
 	}

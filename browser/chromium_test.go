@@ -63,9 +63,8 @@ func startChromium(t *testing.T) *chromium {
 	t.Cleanup(func() {
 		last, stop := context.WithTimeout(ctx, 10*time.Second)
 		defer stop()
-		if err := chromedp.Cancel(last); err != nil {
-			t.Errorf("end chromium: %v", err)
-		}
+		err := chromedp.Cancel(last)
+		kit.Check(t, err == nil, "end chromium: %v", err)
 		cancel()
 		free()
 		expectNoneLeft(t, profile)
@@ -95,9 +94,8 @@ func expectNoneLeft(t *testing.T, profile string) {
 	}
 	for pid, line := range left {
 		t.Errorf("process %d outlives the tests and is ended now: %s", pid, line)
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
+		err := syscall.Kill(pid, syscall.SIGKILL)
+		kit.Check(t, err == nil, "error: %v", err)
 	}
 }
 
@@ -273,9 +271,7 @@ func (b *tab) visit(address string) int {
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
 	answer, err := chromedp.Run(ctx, chromedp.NavigateResponse(address))
-	if err != nil {
-		b.t.Fatalf("visit %s: %v", address, err)
-	}
+	kit.Need(b.t, err == nil, "visit %s: %v", address, err)
 	if answer == nil { // a file
 		return 0
 	}
@@ -286,9 +282,7 @@ func (b *tab) visit(address string) int {
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
 	v, err := tryAsk[T](b, expression)
-	if err != nil {
-		b.t.Fatalf("%s: %v", expression, err)
-	}
+	kit.Need(b.t, err == nil, "%s: %v", expression, err)
 	return v
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // soon is how long a page that is open may take to tell what changed.
@@ -32,9 +34,8 @@ func testLive(t *testing.T, c *chromium, w *world) {
 		ask[any](b, wake)
 		w.await("the page asks for news", func() bool { return b.countRequests() >= n })
 	}
-	if said := ask[[]string](b, "said.splice(0)"); len(said) > 0 {
-		t.Errorf("nothing changed, and a reader of the screen heard %q", said)
-	}
+	said := ask[[]string](b, "said.splice(0)")
+	kit.Check(t, len(said) == 0, "nothing changed, and a reader of the screen heard %q", said)
 
 	w.breakService()
 	w.drop(invoice{folder: "Offen 1", metadata: invoices()[0].metadata, content: "open while the service fails"})
@@ -56,9 +57,7 @@ func testLive(t *testing.T, c *chromium, w *world) {
 	b.waitAwake("the page goes on", `!/does not answer/i.test(document.querySelector('main').innerText)`)
 	b.waitAwake("the page tells that nothing is paused any more", "!/paused/i.test(document.querySelector('main').innerText)")
 	b.expectSaid("there is an answer again")
-	if !ask[bool](b, "window.stays === true") {
-		t.Error("the page was loaded anew")
-	}
+	kit.Check(t, ask[bool](b, "window.stays === true"), "the page was loaded anew")
 	b.expectQuiet("the page while the daemon comes and goes", w, http.StatusOK)
 }
 
@@ -72,9 +71,7 @@ func testSessionOver(t *testing.T, c *chromium, w *world) {
 	other.follow(`form[action="/logout"] button`)
 	b.waitAwake("the page tells that the session is over", `/session is over/i.test(document.querySelector('main').innerText)`)
 	b.expectSaid("the session is over")
-	if !ask[bool](b, "window.stays === true") {
-		t.Error("the page was loaded anew")
-	}
+	kit.Check(t, ask[bool](b, "window.stays === true"), "the page was loaded anew")
 }
 
 // waitAwake is waitUntil for a page whose tab a person comes back to again and again.
@@ -99,8 +96,6 @@ func (b *tab) countPending() int {
 func (b *tab) expectSaid(what string) {
 	b.t.Helper()
 	said := ask[[]string](b, "said.splice(0)")
-	if strings.Join(said, "") == "" {
-		b.t.Errorf("%s, and a reader of the screen hears nothing", what)
-	}
+	kit.Check(b.t, strings.Join(said, "") != "", "%s, and a reader of the screen hears nothing", what)
 	b.t.Logf("%s: a reader of the screen hears %q", what, said)
 }

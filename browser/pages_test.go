@@ -48,14 +48,12 @@ func TestPages(t *testing.T) {
 func (b *tab) expectQuiet(name string, w *world, status int) {
 	b.t.Helper()
 	for _, asked := range b.takeRequests() {
-		if !strings.HasPrefix(asked, w.url+"/") && !strings.HasPrefix(asked, "data:") {
-			b.t.Errorf("%s: it asks for %s", name, asked)
-		}
+		kit.Check(b.t, strings.HasPrefix(asked, w.url+"/") || strings.HasPrefix(asked, "data:"),
+			"%s: it asks for %s", name, asked)
 	}
 	for _, f := range b.takeFaults() {
-		if status < 400 || !strings.Contains(f, fmt.Sprintf("responded with a status of %d", status)) {
-			b.t.Errorf("%s: %s, want status >= 400, f with %q", name, f, fmt.Sprintf("responded with a status of %d", status))
-		}
+		kit.Check(b.t, status >= 400 && strings.Contains(f, fmt.Sprintf("responded with a status of %d", status)),
+			"%s: %s, want status >= 400, f with %q", name, f, fmt.Sprintf("responded with a status of %d", status))
 	}
 }
 
@@ -83,9 +81,7 @@ func testWithoutUsers(t *testing.T, c *chromium, w *world, d doubts) {
 	}
 	for _, path := range []string{"/", "/search?q=4711", "/document/" + w.list()["Müller 4711"].Key, "/report", "/books"} {
 		status, text := b.visit(w.url+path), b.text()
-		if path != "/" && status < 400 {
-			t.Errorf("%s answers %d to anybody", path, status)
-		}
+		kit.Check(t, path == "/" || status >= 400, "%s answers %d to anybody", path, status)
 		for _, i := range invoices() {
 			if strings.Contains(text, visible(i.folder)) {
 				t.Errorf("%s shows the name %q to anybody", path, visible(i.folder))
@@ -170,9 +166,8 @@ func testWithoutScripts(t *testing.T, c *chromium, w *world) {
 	if name, report := b.download(func() { b.press(kb.Enter) }); !strings.HasSuffix(name, ".html") || !bytes.Contains(report, []byte("Archive report")) || !bytes.HasSuffix(bytes.TrimSpace(report), []byte("</html>")) {
 		t.Errorf("the report is %s with %d bytes", name, len(report))
 	}
-	if ask[int](b, `document.querySelectorAll('form[action="/logout"]').length`) != 1 {
-		t.Error("there is no way to sign out")
-	}
+	kit.Check(t, ask[int](b, `document.querySelectorAll('form[action="/logout"]').length`) == 1,
+		"there is no way to sign out")
 	b.follow(`form[action="/logout"] button`)
 	b.visit(w.url + "/")
 	kit.Lacks(t, "a name is still shown to who signed out", b.text(), "Müller")
@@ -233,13 +228,9 @@ func (b *tab) pressUntil(name string) {
 func (b *tab) expectStopsSeen(name string) {
 	b.t.Helper()
 	stops := b.tabThrough()
-	if len(stops) < 2 {
-		b.t.Errorf("%s has %d stops", name, len(stops))
-	}
+	kit.Check(b.t, len(stops) >= 2, "%s has %d stops", name, len(stops))
 	for _, s := range stops {
-		if !s.Visible {
-			b.t.Errorf("%s: nobody sees that the focus is on %s %q", name, s.Name, s.Text)
-		}
+		kit.Check(b.t, s.Visible, "%s: nobody sees that the focus is on %s %q", name, s.Name, s.Text)
 	}
 }
 
@@ -251,12 +242,10 @@ func testHostileNames(t *testing.T, c *chromium, w *world) {
 	for _, folder := range []string{markup, imageTag, quotes, rightLeft, lineBreaks, longName} {
 		for _, path := range []string{"/search?q=" + url.QueryEscape(folder), "/document/" + entries[folder].Key, "/"} {
 			b.visit(w.url + path)
-			if title := ask[string](b, "document.title"); title == "hacked" {
-				t.Errorf("%s: a name ran as a script", path)
-			}
-			if n := ask[int](b, `document.querySelectorAll('[onerror], img[src="x"], script:not([src])').length`); n > 0 {
-				t.Errorf("%s: %d elements come from a name", path, n)
-			}
+			title := ask[string](b, "document.title")
+			kit.Check(t, title != "hacked", "%s: a name ran as a script", path)
+			n := ask[int](b, `document.querySelectorAll('[onerror], img[src="x"], script:not([src])').length`)
+			kit.Check(t, n <= 0, "%s: %d elements come from a name", path, n)
 			if text := b.text(); strings.ContainsAny(text, "\u202e\u2028") {
 				t.Errorf("%s: a sign that turns or breaks the line is on the page", path)
 			} else if path != "/" && !strings.Contains(text, visible(folder)) {

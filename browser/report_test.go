@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // The report that "vaultd audit" writes has no barrier that axe-core finds, shows all of its text on a phone and at 200 %, asks
@@ -14,13 +16,10 @@ func testReport(t *testing.T, c *chromium, w *world, d doubts) {
 	b := c.open(t, desk)
 	b.visit("file://" + file)
 	b.expectText("Archive report", "TEST, NO EVIDENCE", `<script>document.title='hacked'<!--`, quotes)
-	if title := ask[string](b, "document.title"); strings.Contains(title, "hacked") {
-		t.Errorf("the page's title is %q", title)
-	}
+	title := ask[string](b, "document.title")
+	kit.Check(t, !strings.Contains(title, "hacked"), "the page's title is %q", title)
 	for _, asked := range b.takeRequests() {
-		if asked != b.location() && !strings.HasPrefix(asked, "data:") {
-			t.Errorf("the report asks for %s", asked)
-		}
+		kit.Check(t, asked == b.location() || strings.HasPrefix(asked, "data:"), "the report asks for %s", asked)
 	}
 	for _, f := range b.takeFaults() {
 		t.Error(f)

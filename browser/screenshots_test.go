@@ -83,9 +83,7 @@ func TestScreenshots(t *testing.T) {
 func (b *tab) writePrinted(path string) {
 	b.t.Helper()
 	reader, err := exec.LookPath("pdftoppm")
-	if err != nil {
-		b.t.Fatal("pdftoppm is missing: install Debian's package poppler-utils")
-	}
+	kit.Need(b.t, err == nil, "pdftoppm is missing: install Debian's package poppler-utils")
 	ctx, cancel := context.WithTimeout(b.ctx, 10*limit) // it lays out every sheet of the year, to count them
 	defer cancel()
 	pdf, err := chromedp.Run(ctx, func(ctx context.Context, s *chromedp.Target) ([]byte, error) {
@@ -99,9 +97,7 @@ func (b *tab) writePrinted(path string) {
 	read := exec.CommandContext(b.t.Context(), reader, "-png", "-singlefile", "-r", "100", "-")
 	read.Stdin = bytes.NewReader(pdf)
 	data, err := read.Output()
-	if err != nil {
-		b.t.Fatalf("pdftoppm: %v", err)
-	}
+	kit.Need(b.t, err == nil, "pdftoppm: %v", err)
 	b.writeShrunk(path, data)
 }
 

@@ -38,9 +38,7 @@ func (b *tab) waitUntil(what, expression string, atMost time.Duration) {
 		if isSo {
 			return
 		}
-		if err != nil && !errors.Is(err, errGone) {
-			b.t.Fatalf("%s: %v", expression, err)
-		}
+		kit.Need(b.t, err == nil || errors.Is(err, errGone), "%s: %v", expression, err)
 		if time.Since(begun) > atMost {
 			b.t.Fatalf("not within %v: %s\n%s\n%s", atMost, what, b.location(), b.text())
 		}

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"vaultd/internal/test/kit"
 )
 
 // The users of a world: one may see documents, the other may download them too.
@@ -21,9 +23,7 @@ func (w *world) addUsers() {
 		cmd := exec.CommandContext(w.t.Context(), w.program, "hash-password", user, "--rights", rights)
 		cmd.Stdin = strings.NewReader(password + "\n")
 		line, err := cmd.Output()
-		if err != nil {
-			w.t.Fatalf("vaultd hash-password: %v", err)
-		}
+		kit.Need(w.t, err == nil, "vaultd hash-password: %v", err)
 		lines.Write(line)
 	}
 	w.write("users", lines.String(), 0o600)

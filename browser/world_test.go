@@ -30,9 +30,8 @@ func buildProgram(t *testing.T) string {
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, "./cmd/vaultd")
 	cmd.Dir = ".." // the versions of that module's go.mod count, not those of this one
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build vaultd: %v\n%s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	kit.Need(t, err == nil, "build vaultd: %v\n%s", err, out)
 	return path
 }
 
@@ -72,9 +71,8 @@ func makeWorld(t *testing.T, program string, more func(dir, service string) stri
 	server := httptest.NewServer(service)
 	t.Cleanup(func() {
 		server.Close()
-		if err := service.Close(); err != nil {
-			t.Error(err)
-		}
+		err := service.Close()
+		kit.Check(t, err == nil, "error: %v", err)
 	})
 	address := freeAddress(t)
 	w.url = "http://" + address
@@ -161,9 +159,8 @@ func (w *world) kill() {
 	if w.daemon == nil {
 		return
 	}
-	if err := w.daemon.Process.Kill(); err != nil {
-		w.t.Errorf("kill the daemon: %v", err)
-	}
+	err := w.daemon.Process.Kill()
+	kit.Check(w.t, err == nil, "kill the daemon: %v", err)
 	_ = w.daemon.Wait() // says that it was killed
 	w.daemon = nil
 	if w.t.Failed() {
@@ -179,9 +176,7 @@ func (w *world) await(what string, isSo func() bool) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for begun := time.Now(); !isSo(); <-tick.C {
-		if time.Since(begun) > time.Minute {
-			w.t.Fatalf("not within a minute: %s", what)
-		}
+		kit.Need(w.t, time.Since(begun) <= time.Minute, "not within a minute: %s", what)
 	}
 }
 
