@@ -29,7 +29,6 @@ func toldOf(emu *emulator.Server, id string) (all []string) {
 // I29: a person accepts a received document beside a running daemon. The network is told once, and the journal and show tell who said it, when, and
 // that it was taken. The same word again, and the opposite one, are refused.
 func TestAccept_I29_BesideTheDaemon(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
 	id := kit.Value(emu.PublishReceived(receivedInvoice("R-1")))(t)
@@ -71,7 +70,6 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 // I29, I11: a word whose answer is lost is not said again by vaultd, with a daemon or without: the command says that it may have been said, and how the
 // person says it again. One that the network refuses was not said, and another one may follow.
 func TestReject_I29_LostAnswer(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
 	lost, refused, unread := publishHere(t, emu, s, "R-1", true), publishHere(t, emu, s, "R-2", true), publishHere(t, emu, s, "R-3", false)

@@ -105,7 +105,6 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 // check and status name a vault that the archive does not list, and end as they
 // do without it. While the archive is away both are silent about it.
 func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
-	t.Parallel()
 	const want = `The archive lists ACME, BETA, not "ACNE". Compare drops[0].vault letter by letter.`
 	emu, s := served(t, emulator.Config{}, fast)
 	s.edit("vault: ACME", "vault: ACNE")
@@ -140,7 +139,6 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 // check and doctor, wherever the configuration has one: a command outside the
 // unit cannot see it, and that is fine. Other faults are reported as always.
 func TestCheck_I26_CredentialsOfTheUnit(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.edit("secret_file: "+s.dir+"/secret", "secret_file: credential:client-secret")
 	s.edit(`http: {listen: ""}`, `http: {listen: "127.0.0.1:0", access: {users_file: "credential:users"}}`)

@@ -37,7 +37,6 @@ func receivedInvoice(number string) emulator.ReceivedDocument {
 // I30: a real daemon receives a document. It is listed beside the daemon and without one, with its sender, its number and the folder that it
 // became; sender and number come from the archive's entry when the copy is gone.
 func TestArrivals_I30_Listed(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
 	kit.Holds(t, "arrivals", s.must(0, "arrivals"), "No document has come in")
@@ -115,7 +114,6 @@ func TestRunOnce_Receives(t *testing.T) {
 
 // What waits is listed with why, the newest first and no more than asked for; names of the network cannot write to the terminal.
 func TestArrivals_WhatWaits(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
 	now := time.Now()
@@ -141,7 +139,6 @@ func TestArrivals_WhatWaits(t *testing.T) {
 // I26: a received document at a fault that only a person can mend, and one that waits for a day, call a person: status ends with 3 and says which, and
 // what to do. A fault that may pass by itself calls nobody at once.
 func TestArrivals_I26_NeedAPerson(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
 	now := time.Now()
@@ -169,7 +166,6 @@ func TestArrivals_I26_NeedAPerson(t *testing.T) {
 // I29: what a person decides about a received document is journaled with who decided and a digest of the reason, beside a daemon too: it then goes
 // on at once. What is given up is fetched no more.
 func TestArrivals_I29_RetryAndClose(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
 	id := kit.Value(emu.PublishReceived(receivedInvoice("R-1")))(t)
@@ -227,7 +223,6 @@ func (s *site) addReceived(at time.Time, id archive.RemoteID, more ...arrival.Ev
 
 // I4, I29: a file that looks wrong is named with what is wrong and where it lies, and a person takes it as it is, beside a daemon too.
 func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.withReceiving()
 	invoice := receivedInvoice("R-1")

@@ -27,7 +27,6 @@ import (
 // People find what was archived while vaultd runs, while it is stopped, and after it was killed, with the same answer. A command that
 // they run meanwhile leaves no file behind, whoever runs it, and the next start goes on.
 func TestCatalog_I27_RunningStoppedAndKilled(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	s.fill(20, 1)
 	p := s.start("run")

@@ -108,7 +108,7 @@ func TestCheck_I26_ProductionOnThisMachine(t *testing.T) {
 // apartSite is a site with one folder more, whose check is in order.
 func apartSite(t *testing.T) *site {
 	t.Helper()
-	_, s := served(t, emulator.Config{}, fast)
+	_, s := newServed(t, emulator.Config{}, fast)
 	for _, err := range []error{os.MkdirAll(filepath.Join(s.dir, "acme/inner"), 0o770), os.MkdirAll(filepath.Join(s.dir, "other/beta"), 0o770),
 		os.MkdirAll(filepath.Join(s.dir, "state/spool"), 0o700)} {
 		kit.Must(t, err)

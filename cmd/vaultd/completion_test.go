@@ -175,7 +175,6 @@ func TestSuggest_DaemonThatHangs(t *testing.T) {
 // A person types the beginning of a name in bash and presses TAB: what bash makes of it is the folder, whatever is in its
 // name, and what several names have in common is quoted too.
 func TestSuggest_InBash(t *testing.T) {
-	t.Parallel()
 	_, err := exec.LookPath("bash")
 	kit.Need(t, err == nil, "bash is missing: %v", err)
 	_, s := served(t, emulator.Config{}, fast)

@@ -208,28 +208,27 @@ func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 			}
 		}
 	}}
-	for name, row := range map[string]struct {
+	type row struct {
 		s    *commandServer
 		stop bool // the daemon, not the client
-	}{"ClientGoesWhileItWaits": {wait, false}, "DaemonStopsWhileItWaits": {wait, true}, "ClientGoesInTheFlood": {flood, false}, "DaemonStopsInTheFlood": {flood, true}} {
-		t.Run(name, func(t *testing.T) {
-			path, stop := listen(t, row.s)
-			conn := kit.Value(net.Dial("unix", path))(t)
-			defer conn.Close()
-			io.WriteString(conn, `{"args":["list"]}`+"\n")
-			<-began
-			if row.stop {
-				stop()
-			} else {
-				conn.Close()
-			}
-			select {
-			case <-ended:
-			case <-time.After(10 * time.Second):
-				t.Fatal("the command goes on")
-			}
-		})
 	}
+	kit.Rows(t, map[string]row{"ClientGoesWhileItWaits": {wait, false}, "DaemonStopsWhileItWaits": {wait, true}, "ClientGoesInTheFlood": {flood, false}, "DaemonStopsInTheFlood": {flood, true}}, func(t *testing.T, row row) {
+		path, stop := listen(t, row.s)
+		conn := kit.Value(net.Dial("unix", path))(t)
+		defer conn.Close()
+		io.WriteString(conn, `{"args":["list"]}`+"\n")
+		<-began
+		if row.stop {
+			stop()
+		} else {
+			conn.Close()
+		}
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the command goes on")
+		}
+	})
 }
 
 func TestControl_ClientStopsWithItsContext(t *testing.T) {

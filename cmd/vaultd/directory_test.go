@@ -181,11 +181,12 @@ func serveDirectory(t *testing.T, body string) string {
 // No text of the directory controls the terminal, and a line of somebody else, or one that ends on a day that cannot be read, is not valid.
 func TestDirectory_HostileLines(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		body, args string
 		code       int
 		word       string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Control":    {`[{"siren":"` + otto + `","routingIdentifier":"\u001b[2J\u202e` + strings.Repeat("x", 9000) + `","legalUnit":{"businessName":"\u001b]0;x\u0007Otto\nVALID"}}]`, otto, exitDone, "]0;x Otto VALID"},
 		"Somebody":   {`[{"siren":"` + anna + `"}]`, otto, exitDifferences, "no: not asked for"},
 		"Company":    {`[{"siren":"` + otto + `"}]`, otto + "00013", exitDone, "VALID TODAY  SIRET"},
@@ -195,21 +196,19 @@ func TestDirectory_HostileLines(t *testing.T) {
 		"Untold":     {`[{"addressingIdentifier":"` + otto + `"}]`, otto, exitDone, "VALID TODAY"},
 		"NoList":     {`{"message":"ok"}`, otto, exitUnavailable, "not of a form that is known"},
 		"TwiceSIREN": {`[{"siren":"` + otto + `","siren":"` + anna + `"}]`, otto, exitUnavailable, "twice"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, "http://127.0.0.1:1", fast)
-			s.withNetwork(serveDirectory(t, row.body))
-			for _, flag := range []string{"--json=false", "--json"} {
-				out, code := s.vaultd(append([]string{"directory", flag}, strings.Fields(row.args)...)...)
-				if code != row.code || strings.ContainsAny(out, "\x1b\a\u202e") || flag != "--json" && !strings.Contains(out, row.word) {
-					t.Errorf("%s: exit %d: %s", flag, code, out)
-				}
-				kit.Check(t, strings.Count(out, "\n") <= 12 && (flag == "--json" || len(out) <= 4000),
-					"%s: a hostile line makes the answer long: %s", flag, out)
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		s := newSite(t, "http://127.0.0.1:1", fast)
+		s.withNetwork(serveDirectory(t, row.body))
+		for _, flag := range []string{"--json=false", "--json"} {
+			out, code := s.vaultd(append([]string{"directory", flag}, strings.Fields(row.args)...)...)
+			if code != row.code || strings.ContainsAny(out, "\x1b\a\u202e") || flag != "--json" && !strings.Contains(out, row.word) {
+				t.Errorf("%s: exit %d: %s", flag, code, out)
 			}
-		})
-	}
+			kit.Check(t, strings.Count(out, "\n") <= 12 && (flag == "--json" || len(out) <= 4000),
+				"%s: a hostile line makes the answer long: %s", flag, out)
+		}
+	})
 }
 
 // A line counts by the day in France.

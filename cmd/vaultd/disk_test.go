@@ -157,7 +157,7 @@ func TestDisk_I24_StateDiskFillsToTheLastByte(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: 3 * time.Second, ArchiveMax: 4 * time.Second}, fast)
+	emu, s := newServed(t, emulator.Config{Window: time.Minute, ArchiveMin: 3 * time.Second, ArchiveMax: 4 * time.Second}, fast)
 	s.onSmallState("size=24m")
 	p := s.begin()
 	s.add("acme", "early", 40)
@@ -191,7 +191,7 @@ func TestDisk_I5_StartOnAFullDisk(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: time.Second, ArchiveMax: 2 * time.Second}, fast)
+	emu, s := newServed(t, emulator.Config{Window: time.Minute, ArchiveMin: time.Second, ArchiveMax: 2 * time.Second}, fast)
 	s.onSmallState("size=24m")
 	state := filepath.Join(s.dir, "state")
 	s.add("acme", "early", 10)
@@ -230,7 +230,7 @@ func TestDisk_I23_DropDiskIsFull(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second}, fast)
+	emu, s := newServed(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second}, fast)
 	acme := filepath.Join(s.dir, "acme")
 	small(t, acme, "size=4m,nr_inodes=200")
 	p := s.begin()
@@ -293,7 +293,7 @@ func TestDisk_I24_DropIsReadOnly(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second}, fast)
+	emu, s := newServed(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second}, fast)
 	acme := filepath.Join(s.dir, "acme")
 	small(t, acme, "size=8m")
 	p := s.begin()
@@ -319,7 +319,7 @@ func TestDisk_StateDirIsReadOnly(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, s := served(t, emulator.Config{}, fast)
+	emu, s := newServed(t, emulator.Config{}, fast)
 	s.onSmallState("size=24m")
 	state := filepath.Join(s.dir, "state")
 	s.add("acme", "a", 1)

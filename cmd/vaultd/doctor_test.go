@@ -71,7 +71,6 @@ func (s *site) left() string {
 
 // Where all is well doctor says so, by the running vaultd or without one, sends nothing and leaves nothing behind.
 func TestDoctor_AllIsWell(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	before := s.left()
 	d := s.diagnose(exitDone)
@@ -101,7 +100,6 @@ func TestDoctor_AllIsWell(t *testing.T) {
 // I26: a host that took a package without Content-MD5 alone is named by the
 // running vaultd, from its first success on.
 func TestDoctor_I26_StoreWithoutContentMD5(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{Readings: emulator.Readings{ContentMD5: "unsigned"}}, fast)
 	s.begin()
 	kit.Want(t, "stores before the first upload", s.diagnose(exitDone).found("store", ""), "")
@@ -242,34 +240,33 @@ func TestDoctor_SweepsWhatItLeft(t *testing.T) {
 func TestDoctor_Extracts(t *testing.T) {
 	t.Parallel()
 	forbidden := emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "extract-list", Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: 403}}}}}
-	for name, row := range map[string]struct {
+	type row struct {
 		cfg        emulator.Config
 		folder     func(path string) error
 		code       int
 		what, want string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Good":      {emulator.Config{}, mkdirPrivate, exitDone, "extracts", "extracts listed: 0"},
 		"Folder":    {emulator.Config{}, mkdirPrivate, exitDone, "custody", "OK "},
 		"NoRight":   {forbidden, mkdirPrivate, exitFailed, "extracts", "an API user of their own"},
 		"NoFolder":  {emulator.Config{}, func(string) error { return nil }, exitFailed, "custody", "no such file"},
 		"NotFolder": {emulator.Config{}, func(path string) error { return os.WriteFile(path, nil, 0o600) }, exitFailed, "custody", "is no folder"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, s := served(t, row.cfg, fast)
-			custody := filepath.Join(s.dir, "custody")
-			kit.Must(t, row.folder(custody))
-			s.edit("drops:", "extracts: {base_url: "+s.service+", custody: "+custody+", auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
-			d := s.diagnose(row.code)
-			found := false
-			for _, tr := range d.Tries {
-				if tr.What == row.what {
-					found = found || strings.Contains(tr.Result+" "+tr.Text+" "+tr.Do, row.want)
-				}
-				kit.Check(t, tr.Result != tryFail || tr.Do != "", "it does not say what to do: %+v", tr)
+	}, func(t *testing.T, row row) {
+		_, s := served(t, row.cfg, fast)
+		custody := filepath.Join(s.dir, "custody")
+		kit.Must(t, row.folder(custody))
+		s.edit("drops:", "extracts: {base_url: "+s.service+", custody: "+custody+", auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+		d := s.diagnose(row.code)
+		found := false
+		for _, tr := range d.Tries {
+			if tr.What == row.what {
+				found = found || strings.Contains(tr.Result+" "+tr.Text+" "+tr.Do, row.want)
 			}
-			kit.Check(t, found, "%+v, want found", d.Tries)
-		})
-	}
+			kit.Check(t, tr.Result != tryFail || tr.Do != "", "it does not say what to do: %+v", tr)
+		}
+		kit.Check(t, found, "%+v, want found", d.Tries)
+	})
 }
 
 func mkdirPrivate(path string) error { return os.Mkdir(path, 0o700) }
@@ -309,7 +306,6 @@ func TestDoctor_Network(t *testing.T) {
 		"DirectoryHasALineForNobody": {emulator.Config{Network: emulator.Network{Directory: []emulator.DirectoryLine{{SIREN: "000000001"}}}}, exitDone, []string{"WARN ", "1 line for SIREN 000000001", "ask the provider"}, []string{"OK "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			emu, s := served(t, row.cfg, fast)
 			s.withNetwork(s.service)
 			d := s.diagnose(row.code)
@@ -324,7 +320,6 @@ func TestDoctor_Network(t *testing.T) {
 		})
 	}
 	t.Run("NotificationsNeeded", func(t *testing.T) { // a drop sends documents, of which nobody would hear
-		t.Parallel()
 		_, s := served(t, networkAnswers(good, status(403)), fast)
 		s.withNetwork(s.service)
 		kit.Must(t, os.Mkdir(s.dir+"/out", 0o770))
@@ -334,7 +329,6 @@ func TestDoctor_Network(t *testing.T) {
 		}
 	})
 	t.Run("Away", func(t *testing.T) {
-		t.Parallel()
 		_, s := served(t, emulator.Config{}, fast)
 		s.withNetwork("http://" + freeAddress(t))
 		kit.Holds(t, `s.diagnose(exitUnavailable).found("network", "")`,
@@ -355,7 +349,6 @@ func TestDoctor_Network(t *testing.T) {
 		}
 	})
 	t.Run("SecretFileMissing", func(t *testing.T) {
-		t.Parallel()
 		emu, s := served(t, emulator.Config{}, fast)
 		s.withNetwork(s.service)
 		s.edit("secret_file: "+s.dir+"/secret}}", "secret_file: "+s.dir+"/none}}")

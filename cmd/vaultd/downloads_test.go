@@ -30,64 +30,62 @@ func archivedSite(t *testing.T, n int, extra string) (s *site, emu *emulator.Ser
 // whatever was downloaded, by whichever command, counts and stands in the audit.
 func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 	t.Parallel()
-	for name, inside := range map[string]bool{"InsideTheDaemon": true, "BesideNone": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, emu, _ := archivedSite(t, 5, "billing: {downloads_per_month: 4, download_price: 0.50}")
-			emu.GrantDownloads(4)
-			if inside {
-				s.start("run")
-				s.listens()
+	kit.Rows(t, map[string]bool{"InsideTheDaemon": true, "BesideNone": false}, func(t *testing.T, inside bool) {
+		t.Parallel()
+		s, emu, _ := archivedSite(t, 5, "billing: {downloads_per_month: 4, download_price: 0.50}")
+		emu.GrantDownloads(4)
+		if inside {
+			s.start("run")
+			s.listens()
+		}
+		file := filepath.Join(s.dir, "got.zip")
+		out := s.must(0, "fetch", "inv 01", "-o", file)
+		kit.Holds(t, "fetch says", out, "the provider may charge EUR 0.50 for it", "1 download this month; billing.downloads_per_month allows 4")
+		out = s.must(0, "verify", "--archive", "40%")
+		kit.Check(t, strings.Count(out, "SAME      inv ") == 2 && !strings.Contains(out, "inv 01"),
+			"verify --archive downloads what was compared, or the wrong number:\n%s", out)
+		kit.Holds(t, "verify --archive", out,
+			"2 documents downloaded, of 2 that were asked for", "RESULT    3 of 5 downloaded and compared, 0 differ",
+		)
+		var told struct {
+			Documents []struct{ Folder, Outcome string }
+			Asked     int
+			Compared  int `json:"comparedDocuments"`
+			Used      int `json:"downloadsThisMonth"`
+			Stopped   string
+		}
+		kit.Must(t, json.Unmarshal([]byte(s.must(0, "verify", "--archive", "3", "--json")), &told))
+		if len(told.Documents) != 1 || strings.Contains(out, told.Documents[0].Folder) || told.Documents[0].Folder == "inv 01" || told.Documents[0].Outcome != "same" || told.Asked != 3 || told.Used != 4 || told.Stopped == "" || told.Compared != 4 {
+			t.Errorf(`%+v, want len(told.Documents) = 1, out without %q, told.Documents[0].Folder other than "inv 01", told.Documents[0].Outcome = "same", told.Asked = 3, told.Used = 4, told.Stopped other than "", told.Compared = 4`, told, told.Documents[0].Folder)
+		}
+		spent := "4 downloads this month, all that billing.downloads_per_month allows. Nothing was downloaded."
+		again := filepath.Join(s.dir, "again.zip")
+		for _, args := range [][]string{{"fetch", "inv 04", "-o", again}, {"fetch", "inv 04", "-o", "-"}, {"verify", "--archive", "1"}} {
+			kit.Holds(t, fmt.Sprint(args), s.must(exitPerson, args...), spent)
+		}
+		kit.Fails(t, "a file of nothing", kit.Err(os.Lstat(again)), os.ErrNotExist)
+		kit.Holds(t, "status",
+			s.must(0, "status"), "BILLING  4 downloads this month; billing.downloads_per_month allows 4\n")
+		kit.Holds(t, "verify", s.must(0, "verify"), "4 of 5 downloaded and compared, 0 differ")
+		var audit struct {
+			Unchanged struct {
+				Text, Money, Currency string
+				Downloads             int
 			}
-			file := filepath.Join(s.dir, "got.zip")
-			out := s.must(0, "fetch", "inv 01", "-o", file)
-			kit.Holds(t, "fetch says", out, "the provider may charge EUR 0.50 for it", "1 download this month; billing.downloads_per_month allows 4")
-			out = s.must(0, "verify", "--archive", "40%")
-			kit.Check(t, strings.Count(out, "SAME      inv ") == 2 && !strings.Contains(out, "inv 01"),
-				"verify --archive downloads what was compared, or the wrong number:\n%s", out)
-			kit.Holds(t, "verify --archive", out,
-				"2 documents downloaded, of 2 that were asked for", "RESULT    3 of 5 downloaded and compared, 0 differ",
-			)
-			var told struct {
-				Documents []struct{ Folder, Outcome string }
-				Asked     int
-				Compared  int `json:"comparedDocuments"`
-				Used      int `json:"downloadsThisMonth"`
-				Stopped   string
-			}
-			kit.Must(t, json.Unmarshal([]byte(s.must(0, "verify", "--archive", "3", "--json")), &told))
-			if len(told.Documents) != 1 || strings.Contains(out, told.Documents[0].Folder) || told.Documents[0].Folder == "inv 01" || told.Documents[0].Outcome != "same" || told.Asked != 3 || told.Used != 4 || told.Stopped == "" || told.Compared != 4 {
-				t.Errorf(`%+v, want len(told.Documents) = 1, out without %q, told.Documents[0].Folder other than "inv 01", told.Documents[0].Outcome = "same", told.Asked = 3, told.Used = 4, told.Stopped other than "", told.Compared = 4`, told, told.Documents[0].Folder)
-			}
-			spent := "4 downloads this month, all that billing.downloads_per_month allows. Nothing was downloaded."
-			again := filepath.Join(s.dir, "again.zip")
-			for _, args := range [][]string{{"fetch", "inv 04", "-o", again}, {"fetch", "inv 04", "-o", "-"}, {"verify", "--archive", "1"}} {
-				kit.Holds(t, fmt.Sprint(args), s.must(exitPerson, args...), spent)
-			}
-			kit.Fails(t, "a file of nothing", kit.Err(os.Lstat(again)), os.ErrNotExist)
-			kit.Holds(t, "status",
-				s.must(0, "status"), "BILLING  4 downloads this month; billing.downloads_per_month allows 4\n")
-			kit.Holds(t, "verify", s.must(0, "verify"), "4 of 5 downloaded and compared, 0 differ")
-			var audit struct {
-				Unchanged struct {
-					Text, Money, Currency string
-					Downloads             int
-				}
-				Acts []struct{ Event, BumID string }
-			}
-			page := s.must(0, "audit", "--json", "-o", "-")
-			kit.Must(t, json.Unmarshal([]byte(page[strings.IndexByte(page, '{'):strings.LastIndexByte(page, '}')+1]), &audit))
-			if u := audit.Unchanged; u.Text != "4 of 5 downloaded and compared, 0 differ" || u.Downloads != 4 || u.Money != "2.00" || u.Currency != "EUR" {
-				t.Errorf(`%+v, want u.Text = "4 of 5 downloaded and compared, 0 differ", u.Downloads = 4, u.Money = "2.00", u.Currency = "EUR"`, u)
-			}
-			if len(audit.Acts) != 4 || audit.Acts[0].Event != "fetch-intended" || audit.Acts[0].BumID == "" {
-				t.Errorf(`%+v, want len(audit.Acts) = 4, audit.Acts[0].Event = "fetch-intended", audit.Acts[0].BumID other than ""`, audit.Acts)
-			}
-			for _, v := range emu.Violations() {
-				t.Errorf("the service saw: %s", v)
-			}
-		})
-	}
+			Acts []struct{ Event, BumID string }
+		}
+		page := s.must(0, "audit", "--json", "-o", "-")
+		kit.Must(t, json.Unmarshal([]byte(page[strings.IndexByte(page, '{'):strings.LastIndexByte(page, '}')+1]), &audit))
+		if u := audit.Unchanged; u.Text != "4 of 5 downloaded and compared, 0 differ" || u.Downloads != 4 || u.Money != "2.00" || u.Currency != "EUR" {
+			t.Errorf(`%+v, want u.Text = "4 of 5 downloaded and compared, 0 differ", u.Downloads = 4, u.Money = "2.00", u.Currency = "EUR"`, u)
+		}
+		if len(audit.Acts) != 4 || audit.Acts[0].Event != "fetch-intended" || audit.Acts[0].BumID == "" {
+			t.Errorf(`%+v, want len(audit.Acts) = 4, audit.Acts[0].Event = "fetch-intended", audit.Acts[0].BumID other than ""`, audit.Acts)
+		}
+		for _, v := range emu.Violations() {
+			t.Errorf("the service saw: %s", v)
+		}
+	})
 }
 
 func TestFetch_BudgetOfZeroForbids(t *testing.T) {
@@ -104,38 +102,37 @@ func TestFetch_BudgetOfZeroForbids(t *testing.T) {
 
 // What differs, or does not come, is told for each document; a fault of the service as a whole ends it.
 func TestVerifyArchive_WhatIsWrong(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		from    store
 		code    int
 		says    []string
 		outcome string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Differs": {store{zip: zipOf(t, 0, "rechnung.pdf", "other")}, exitDifferences, []string{"DIFFERS   Müller 4711", "1 of 1 downloaded and compared, 1 differ", "1 document is not what was sent"}, ledger.FetchDiffers},
 		"Missing": {store{status: http.StatusNotFound}, exitFailed, []string{"FAILED    Müller 4711", "0 of 1 downloaded and compared", "1 document could not be downloaded"}, ledger.FetchFailed},
 		"NoZIP":   {store{zip: []byte("no ZIP")}, exitFailed, []string{"FAILED    Müller 4711"}, ledger.FetchFailed},
 		"Denied":  {store{status: http.StatusForbidden}, exitRights, []string{"403"}, ledger.FetchFailed},
 		"Away":    {store{zip: []byte("PK\x03\x04"), hangUp: true}, exitUnavailable, nil, ledger.FetchFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
-			stored(t, s, []byte("PK"), "rechnung.pdf", "pdf")
-			from := row.from
-			from.t = t
-			s.archiveIs(from.ServeHTTP)
-			out, errs, code := s.reach("verify", "--archive", "5")
-			for _, want := range row.says {
-				kit.Holds(t, "out+errs", out+errs, want)
-			}
-			var last ledger.Line
-			err := s.ledger.Lines(s.ledger.Head().N, func(_ uint64, line []byte) (err error) {
-				last, err = ledger.ParseLine(line)
-				return err
-			})
-			if code != row.code || from.asks != 1 || err != nil || last.Event != ledger.MarkFetched || last.Cause != row.outcome {
-				t.Errorf("exit %d, %d calls, %+v, %v\n%s%s", code, from.asks, last, err, out, errs)
-			}
+	}, func(t *testing.T, row row) {
+		s := newShelf(t)
+		stored(t, s, []byte("PK"), "rechnung.pdf", "pdf")
+		from := row.from
+		from.t = t
+		s.archiveIs(from.ServeHTTP)
+		out, errs, code := s.reach("verify", "--archive", "5")
+		for _, want := range row.says {
+			kit.Holds(t, "out+errs", out+errs, want)
+		}
+		var last ledger.Line
+		err := s.ledger.Lines(s.ledger.Head().N, func(_ uint64, line []byte) (err error) {
+			last, err = ledger.ParseLine(line)
+			return err
 		})
-	}
+		if code != row.code || from.asks != 1 || err != nil || last.Event != ledger.MarkFetched || last.Cause != row.outcome {
+			t.Errorf("exit %d, %d calls, %+v, %v\n%s%s", code, from.asks, last, err, out, errs)
+		}
+	})
 }
 
 func TestVerifyArchive_HowMany(t *testing.T) {

@@ -78,8 +78,16 @@ func serveEmulator(t *testing.T, cfg emulator.Config) (*emulator.Server, string)
 	return emu, "http://" + l.Addr().String()
 }
 
-// served is a site at an emulator of its own.
+// served is a site at an emulator of its own, for a test that runs together
+// with others.
 func served(t *testing.T, cfg emulator.Config, extra string) (*emulator.Server, *site) {
+	t.Helper()
+	t.Parallel()
+	return newServed(t, cfg, extra)
+}
+
+// newServed is served without that.
+func newServed(t *testing.T, cfg emulator.Config, extra string) (*emulator.Server, *site) {
 	t.Helper()
 	emu, url := serveEmulator(t, cfg)
 	return emu, newSite(t, url, extra)
@@ -133,7 +141,6 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 		"WhileIdle":        {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			emu, s := served(t, cfg, fast)
 			s.fill(3, 2)
 			p := s.spawn("run", "-v")
@@ -193,7 +200,6 @@ http: {listen: ""}
 // While the daemon runs, decisions are carried out at once: a corrected folder
 // is taken again, a held one continues.
 func TestRetry_InTheRunningDaemon(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{ArchiveMin: 10 * time.Millisecond, ArchiveMax: 50 * time.Millisecond}, fast)
 	s.drop("acme", "Huber 88", map[string][]byte{"a.pdf": []byte("a")}, map[string]any{"documentType": "Invoice", "documentId": "88", "documentDate": "31.10.2026"})
 	p := s.start("run")
@@ -221,7 +227,6 @@ func TestRetry_InTheRunningDaemon(t *testing.T) {
 // Only the daemon knows a folder that waits for its sidecar: why and find name
 // it.
 func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	s.begin()
 	writeIn(t, filepath.Join(s.dir, "acme", "Meier\x1b 12"), "scan.pdf", "%PDF")

@@ -24,7 +24,6 @@ import (
 // I30: a real daemon takes extracts in, is killed in the middle, goes on, and acknowledges each once everything of it is held. The service sees
 // nothing that it forbids, and the ledger verifies.
 func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	custody := filepath.Join(s.dir, "custody")
 	kit.Must(t, mkdirPrivate(custody))
@@ -126,7 +125,6 @@ func countSent(emu *emulator.Server) (n int) {
 // I26, I29: an extract that used up its downloads, and one whose year ends, need a person: status says so and ends with 3. What the person decides is
 // journaled.
 func TestExtracts_I26_NeedAPerson(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	s.edit("drops:", "extracts: {base_url: "+s.service+", custody: "+s.dir+"/custody, max_downloads: 2, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
 	s.must(0, "extracts")
@@ -175,31 +173,30 @@ func TestExtracts_I26_StandsStill(t *testing.T) {
 // I26: many downloads of all files of one extract are told, though each file has some left: the service does not say what its limit is of.
 func TestExtracts_I26_SumOfDownloads(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		files, each, more int // downloads of each file, and more of the first
 		says              string
-	}{"Of36": {9, 4, 0, ""}, "Of41": {9, 4, 5, "downloaded 41 times in all"}, "Of60FilesOnceEach": {60, 1, 0, ""}} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t, "http://127.0.0.1:1", fast)
-			s.edit("drops:", "extracts: {base_url: http://127.0.0.1:1, custody: "+s.dir+"/custody, max_downloads: 10, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
-			listed := arrival.FilesListed{}
-			var downloads []arrival.Event
-			for i := range row.files {
-				file := fmt.Sprint(i, ".zip")
-				listed.Files = append(listed.Files, archive.ExtractFile{Table: "IA_INVOICE", Name: file})
-				for range row.each {
-					downloads = append(downloads, arrival.DownloadIntended{File: file})
-				}
-			}
-			for range row.more {
-				downloads = append(downloads, arrival.DownloadIntended{File: "0.zip"})
-			}
-			s.addArrival("4711", time.Now(), append([]arrival.Event{listed}, downloads...)...)
-			if out, code := s.vaultd("status"); strings.Contains(out, "4711") != (row.says != "") || !strings.Contains(out, row.says) || (code == exitPerson) != (row.says != "") {
-				t.Errorf("exit %d, without %q:\n%s", code, row.says, out)
-			}
-		})
 	}
+	kit.Rows(t, map[string]row{"Of36": {9, 4, 0, ""}, "Of41": {9, 4, 5, "downloaded 41 times in all"}, "Of60FilesOnceEach": {60, 1, 0, ""}}, func(t *testing.T, row row) {
+		s := newSite(t, "http://127.0.0.1:1", fast)
+		s.edit("drops:", "extracts: {base_url: http://127.0.0.1:1, custody: "+s.dir+"/custody, max_downloads: 10, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+		listed := arrival.FilesListed{}
+		var downloads []arrival.Event
+		for i := range row.files {
+			file := fmt.Sprint(i, ".zip")
+			listed.Files = append(listed.Files, archive.ExtractFile{Table: "IA_INVOICE", Name: file})
+			for range row.each {
+				downloads = append(downloads, arrival.DownloadIntended{File: file})
+			}
+		}
+		for range row.more {
+			downloads = append(downloads, arrival.DownloadIntended{File: "0.zip"})
+		}
+		s.addArrival("4711", time.Now(), append([]arrival.Event{listed}, downloads...)...)
+		if out, code := s.vaultd("status"); strings.Contains(out, "4711") != (row.says != "") || !strings.Contains(out, row.says) || (code == exitPerson) != (row.says != "") {
+			t.Errorf("exit %d, without %q:\n%s", code, row.says, out)
+		}
+	})
 }
 
 // I26: what is held and does not get into the drop folder that archives it is told, with the cause.

@@ -124,48 +124,47 @@ func TestDownload_I4_I26_EndsTheWaitForAComparison(t *testing.T) {
 	t.Parallel()
 	sent := []string{"rechnung.pdf", strings.Repeat("pdf", 1000)}
 	pack := zipOf(t, zip.Deflate, sent...)
-	for name, row := range map[string]struct {
+	type row struct {
 		got  []byte
 		ends bool
-	}{"Same": {pack, true}, "PackedAnew": {zipOf(t, zip.Store, sent...), true}, "Other": {zipOf(t, zip.Store, sent[0], "x"), false}} {
-		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
-			seal, doc := sealed("Müller 4711", int64(len(pack)))
-			doc.Files = []archive.File{{Path: sent[0], Size: int64(len(sent[1])), SHA256: archive.Sum([]byte(sent[1]))}}
-			seal.Package.SHA256 = archive.Sum(pack)
-			seal.Seal = doc.Seal(seal.Package)
-			s.tell("Müller 4711", noon, doc, seal)
-			s.tell("Müller 4711", noon, nil, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary}},
-				ledger.UploadIntended{WithoutMD5: true}, ledger.UploadUnanswered{})
-			s.says("Müller 4711", noon, "bum-1", archive.Successful)
-			needed := func() (what []string) {
-				for _, n := range s.summary().Needs {
-					if n.What != "binding" { // the archive answers at another address
-						what = append(what, fmt.Sprint(n.What, " ", n.Count))
-					}
-				}
-				return what
-			}
-			kit.Want(t, "needed before", needed(), []string{"not-compared 1"})
-			out, _, code := s.say("status")
-			kit.Want(t, "exit code of status", code, exitPerson)
-			kit.Holds(t, "status", out, "archived after an upload without an answer", "vaultd fetch X")
-			why, _, _ := s.say("why", "Müller 4711")
-			kit.Holds(t, "why", why, "NOT COMPARED", "vaultd fetch")
-			from := &store{t: t, zip: row.got}
-			s.archiveIs(from.ServeHTTP)
-			s.reach("fetch", "Müller 4711", "-o", "-")
-			if !row.ends {
-				kit.Want(t, "needed after", needed(), []string{"download-differs 1"})
-				out, _, code := s.say("audit", "--format", "json")
-				kit.Want(t, "exit code of the audit", code, exitDifferences)
-				kit.Holds(t, "the audit", out, `"code":"not-complete"`, `"what":"download-differs"`, "1 differ")
-				from.zip = pack
-				s.reach("fetch", "Müller 4711", "-o", "-")
-			}
-			kit.Want(t, "needed at the end", len(needed()), 0)
-		})
 	}
+	kit.Rows(t, map[string]row{"Same": {pack, true}, "PackedAnew": {zipOf(t, zip.Store, sent...), true}, "Other": {zipOf(t, zip.Store, sent[0], "x"), false}}, func(t *testing.T, row row) {
+		s := newShelf(t)
+		seal, doc := sealed("Müller 4711", int64(len(pack)))
+		doc.Files = []archive.File{{Path: sent[0], Size: int64(len(sent[1])), SHA256: archive.Sum([]byte(sent[1]))}}
+		seal.Package.SHA256 = archive.Sum(pack)
+		seal.Seal = doc.Seal(seal.Package)
+		s.tell("Müller 4711", noon, doc, seal)
+		s.tell("Müller 4711", noon, nil, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary}},
+			ledger.UploadIntended{WithoutMD5: true}, ledger.UploadUnanswered{})
+		s.says("Müller 4711", noon, "bum-1", archive.Successful)
+		needed := func() (what []string) {
+			for _, n := range s.summary().Needs {
+				if n.What != "binding" { // the archive answers at another address
+					what = append(what, fmt.Sprint(n.What, " ", n.Count))
+				}
+			}
+			return what
+		}
+		kit.Want(t, "needed before", needed(), []string{"not-compared 1"})
+		out, _, code := s.say("status")
+		kit.Want(t, "exit code of status", code, exitPerson)
+		kit.Holds(t, "status", out, "archived after an upload without an answer", "vaultd fetch X")
+		why, _, _ := s.say("why", "Müller 4711")
+		kit.Holds(t, "why", why, "NOT COMPARED", "vaultd fetch")
+		from := &store{t: t, zip: row.got}
+		s.archiveIs(from.ServeHTTP)
+		s.reach("fetch", "Müller 4711", "-o", "-")
+		if !row.ends {
+			kit.Want(t, "needed after", needed(), []string{"download-differs 1"})
+			out, _, code := s.say("audit", "--format", "json")
+			kit.Want(t, "exit code of the audit", code, exitDifferences)
+			kit.Holds(t, "the audit", out, `"code":"not-complete"`, `"what":"download-differs"`, "1 differ")
+			from.zip = pack
+			s.reach("fetch", "Müller 4711", "-o", "-")
+		}
+		kit.Want(t, "needed at the end", len(needed()), 0)
+	})
 }
 
 func TestDownload_ErasedListCannotBeCompared(t *testing.T) {

@@ -23,7 +23,6 @@ import (
 // A disk is too small, and somebody puts a link to a larger one in the place of the spool: check and run say what to do instead, and the
 // files there stay.
 func TestCheck_I19_TheSpoolIsALink(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	big := filepath.Join(s.dir, "bigdisk")
 	kit.Must(t, os.Mkdir(big, 0o700))
@@ -50,7 +49,7 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	_, s := served(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond}, fast)
+	_, s := newServed(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond}, fast)
 	s.edit("{name: acme,", "{name: acme, after_archive: {action: delete, grace: 6s},")
 	other := filepath.Join(s.dir, "other")
 	s.drop("acme", "Huber 88", map[string][]byte{"rechnung.pdf": []byte("%PDF")}, bill("88"))

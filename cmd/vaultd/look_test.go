@@ -95,10 +95,11 @@ func TestList_Filters(t *testing.T) {
 
 func TestShow_TellsEverything(t *testing.T) {
 	s := filled(t)
-	for name, row := range map[string]struct {
+	type row struct {
 		x    string
 		want []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"ArchivedByFolder": {"Müller 4711", []string{
 			"State         archived\n  The archive itself said", "kept with its receipt: drop acme-in, _archived/2026-11/Müller 4711",
 			"Folder of     root (uid 0)", "bumId         bum-1", "archived    2026-11-20 10:32:00 CET", "1000000 bytes (1.0 MB), SHA-256 ",
@@ -114,15 +115,13 @@ func TestShow_TellsEverything(t *testing.T) {
 		"OpenByBumID":      {"bum-2", []string{"State         uploaded", "Next          ask the archive"}},
 		"AnyCase":          {"OTTO 19", []string{"State         uploaded"}},
 		"WithDrop":         {"acme-in/Otto 19", []string{"State         uploaded"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			out, errs, code := s.say("show", row.x)
-			kit.Need(t, code == 0, "exit %d: %s", code, errs)
-			for _, w := range row.want {
-				kit.Holds(t, "out", out, w)
-			}
-		})
-	}
+	}, func(t *testing.T, row row) {
+		out, errs, code := s.say("show", row.x)
+		kit.Need(t, code == 0, "exit %d: %s", code, errs)
+		for _, w := range row.want {
+			kit.Holds(t, "out", out, w)
+		}
+	})
 }
 
 func TestShow_ByClientUUIDAndJSON(t *testing.T) {

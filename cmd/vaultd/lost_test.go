@@ -16,7 +16,6 @@ import (
 
 // Where the whole state is gone, every command names the way out, no new ledger is made, and that way leads back.
 func TestLost_I15_TheWholeStateIsGone(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond}, fast)
 	s.fill(2, 1)
 	s.must(0, "run", "--once", "--wait")

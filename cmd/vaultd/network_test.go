@@ -280,7 +280,6 @@ func TestPDF_I2_KilledDuringAnUpload(t *testing.T) {
 
 // An address that the service refuses stops the drop and nothing else; a corrected configuration lets what waits go on.
 func TestPDF_I24_AddressCorrectedByReload(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, PDF: emulator.PDF{Receiving: []string{"books@in.example"}}}, fast)
 	s.addPDFDrop(s.service)
 	p := s.spawn("run")

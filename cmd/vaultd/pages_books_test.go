@@ -138,7 +138,6 @@ func TestPages_I26_DownloadThatFailedIsToldAsItWas(t *testing.T) {
 		"NotThere":    {"", "", emulator.Fault{Kind: emulator.Status, Status: http.StatusNotFound}, "The archive did not deliver the document.", http.StatusBadGateway},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			emu, s := served(t, emulator.Config{ArchiveMax: 50 * time.Millisecond}, fast)
 			address := s.withPages()
 			s.add("acme", "otto", 1)

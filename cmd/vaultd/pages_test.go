@@ -109,7 +109,6 @@ billing: {downloads_per_month: 2}`)
 // A day with the pages, over the real program: people find what was dropped, see its history, download it, and make reports; each
 // one may do what the file of users says, and no more.
 func TestPages_FindShowDownloadReport(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond}, fast)
 	address := s.withPages()
 	day := s.start("run")

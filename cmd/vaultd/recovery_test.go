@@ -83,7 +83,6 @@ func (s *site) calm(seen int) {
 // I15: a backup is taken, more is archived, the server burns down. What comes back sends nothing before it has asked, and then
 // every document is in the archive once.
 func TestRestore_I15_NothingTwiceAfterTheServerBurnedDown(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{ArchiveMin: 300 * time.Millisecond, ArchiveMax: 600 * time.Millisecond}, fast)
 	s.dropped("acme", "before", 5)
 	p := s.spawn("run")
@@ -137,7 +136,6 @@ func (s *site) listens() {
 // I15, I16: who moves to another machine takes over; the old one notices, lets the drop folders go, says so, and sends nothing
 // more, although it still runs.
 func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	s.dropped("acme", "before", 3)
 	old := s.start("run")
@@ -173,7 +171,6 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 // I15: the ledger is gone and nobody has a backup. What lies in the folders and what the archive knows make a new one, and
 // nothing differs.
 func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	s.dropped("acme", "kept", 4)
 	s.drop("acme", "wrong", map[string][]byte{"a.pdf": []byte("a")}, map[string]any{"documentType": "Invoice", "documentId": "x", "documentDate": "31.10.2026"})
@@ -222,7 +219,6 @@ func month(t *testing.T, s *site, drop string) string {
 // I15: the machine was set back to a snapshot: an older ledger lies under the newer head. vaultd works, in safe mode, and
 // says so everywhere.
 func TestRun_I15_SetBackToASnapshot(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	text := kit.Value(os.ReadFile(s.config))(t)
 	const port = "127.0.0.1:18973"
@@ -266,7 +262,6 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 		"Rebuild": {func(s *site) { s.move("state", "lost") }, []string{"rebuild"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			emu, s := served(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond}, fast)
 			s.dropped("acme", "before", 3)
 			p := s.start("run")

@@ -106,7 +106,6 @@ func getPage(t *testing.T, address, path string) (int, string) {
 // The whole life under a service manager: ready, status, a good reload that adds a drop and takes one out, a faulty one
 // that changes nothing, one that cannot be, the watchdog, and the end. Work goes on all the while and no folder is lost.
 func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond}, fast)
 	address := freeAddress(t)
 	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`"}`)
@@ -246,7 +245,6 @@ func TestBinding_I24_EachServiceHasOneAddress(t *testing.T) {
 	t.Parallel()
 	for name, form := range otherServices {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			_, s := served(t, emulator.Config{}, fast)
 			kit.Must(t, os.Mkdir(filepath.Join(s.dir, "custody"), 0o700))
 			plain := kit.Value(os.ReadFile(s.config))(t)
@@ -301,7 +299,6 @@ func TestReload_I24_AServiceKeepsItsAddress(t *testing.T) {
 	t.Parallel()
 	for name, form := range otherServices {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			_, s := served(t, emulator.Config{}, fast)
 			kit.Must(t, os.Mkdir(filepath.Join(s.dir, "custody"), 0o700))
 			plain := kit.Value(os.ReadFile(s.config))(t)

@@ -114,7 +114,6 @@ func TestService_ContentType(t *testing.T) {
 // A drop of the business network takes the document by its configured name, waits for its marker, and holds a number that came before; what the
 // client would not send is refused with its place.
 func TestWireDrops_Network(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{}, fast)
 	s.withNetwork(s.service)
 	s.edit("drops:\n", "drops:\n  - {name: out, path: "+s.dir+"/out, route: network, document: invoice.json, complete: marker, same_number: hold, settle: 100ms}\n")
@@ -148,7 +147,6 @@ func TestWireRoutes_I24_DirectoryOfFrance(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]struct{ asks, sends bool }{"default": {false, true}, "off": {false, true}, "warn": {true, true}, "require": {true, false}} {
 		t.Run(word, func(t *testing.T) {
-			t.Parallel()
 			emu, s := served(t, emulator.Config{}, fast)
 			s.withNetwork(s.service)
 			s.edit("secret_file: "+s.dir+"/secret}}", "secret_file: "+s.dir+"/secret}, directory_fr: "+strings.Replace(word, "default", "off", 1)+"}")

@@ -22,7 +22,6 @@ import (
 func TestSamba_AClerksDay(t *testing.T) {
 	kit.Long(t, "a clerk's day on a real share")
 	kit.Waits(t, 10, "a slow copy over a real share")
-	t.Parallel()
 	needsSamba(t)
 	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond}, fast+"\ntime_zone: Europe/Berlin")
 	h := newShare(t, s)
@@ -212,7 +211,6 @@ func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	kit.Long(t, "a clerk's day with PDFs on a real share")
 	kit.Waits(t, 10, "a slow copy over a real share")
-	t.Parallel()
 	needsSamba(t)
 	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond}, fast+"\ntime_zone: Europe/Berlin")
 	text := kit.Value(os.ReadFile(s.config))(t)

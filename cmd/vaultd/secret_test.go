@@ -185,7 +185,6 @@ func TestRights_I16_I27_RootWorksAsTheOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		kit.Missing(t, "root, to give commands for the daemon of another user")
 	}
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	const uid, gid = 65534, 65534 // nobody
 	s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
@@ -252,7 +251,6 @@ func TestRights_I27_RootIsTold(t *testing.T) {
 	if os.Geteuid() != 0 {
 		kit.Missing(t, "root, to run as root")
 	}
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	out, err := s.command("check").CombinedOutput()
 	kit.Want(t, "check: exit code", exitOf(err), exitDone)

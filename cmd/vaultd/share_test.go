@@ -255,7 +255,7 @@ func TestMountModes_I26_I27_OneKey(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	emu, s := served(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second}, fast)
+	emu, s := newServed(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second}, fast)
 	acme := filepath.Join(s.dir, "acme")
 	kit.Bindfs(t, acme, "--perms=u=rwX,g=rwX,o=", "--chmod-ignore")
 	s.edit("state_dir: "+s.dir+"/state", "state_dir: "+s.dir+"/second")

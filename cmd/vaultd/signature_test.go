@@ -47,7 +47,6 @@ func (s *site) kept(n int) {
 // their own among the archived ones. The receipts that vaultd signed count. The
 // other one stays unconfirmed in rebuild, status and the audit.
 func TestRebuild_I12_AForgedReceiptCallsNothingArchived(t *testing.T) {
-	t.Parallel()
 	emu, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	s.dropped("acme", "kept", 2)
 	p := s.start("run")
@@ -84,7 +83,6 @@ func TestRebuild_I12_AForgedReceiptCallsNothingArchived(t *testing.T) {
 // I12: the keys of a lost ledger come from the drop folders. A mark that others
 // could write is ignored for receipts.
 func TestRebuild_I12_KeysThatOthersCouldWriteCountForNothing(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond}, fast)
 	s.dropped("acme", "kept", 2)
 	p := s.start("run")

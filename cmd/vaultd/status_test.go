@@ -162,7 +162,6 @@ func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 // While a daemon runs the pages are the daemon's; they continue over its
 // restart, and Ctrl-C ends with 0.
 func TestStatusWatch_BesideDaemon(t *testing.T) {
-	t.Parallel()
 	_, s := served(t, emulator.Config{}, fast)
 	d := s.begin()
 	w := s.start("status", "--watch=1s", "--json")
@@ -189,7 +188,6 @@ func TestStatus_I26_ClockOffByAnHour(t *testing.T) {
 		"Ahead":  {-time.Hour, "ahead of the archive service's", "ahead of"},
 		"Right":  {0, "", ""},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		emu, s := served(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, Clock: func() time.Time { return time.Now().Add(row.ahead) }}, fast)
 		s.fill(3, 4)
 		s.must(0, "run", "--once", "--wait")

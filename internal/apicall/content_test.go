@@ -322,10 +322,11 @@ func TestPut_I12_AWebPageIsNoYes(t *testing.T) {
 
 // I12: net/http may hand an early answer out after the content: when bytes came decides, not when it returned.
 func TestLine_I12_WhatCameBeforeTheContentIsNoAnswerToIt(t *testing.T) {
-	for name, r := range map[string]struct {
+	type row struct {
 		acts string // w: the request writes, r: something is read, c: the content is handed out
 		want bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AfterTheContent":            {"wcr", true},
 		"AContinueBefore":            {"wrcr", true},
 		"BeforeTheContent":           {"wrc", false},
@@ -335,35 +336,33 @@ func TestLine_I12_WhatCameBeforeTheContentIsNoAnswerToIt(t *testing.T) {
 		"AfterTheContentTwoOfThem":   {"wcrr", true},
 		"TheContentIsNotHandedOut":   {"wr", false},
 		"HeardBeforeAnythingHasLeft": {"cr", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ours, theirs := net.Pipe()
-			defer theirs.Close()
-			l := &trackedConn{Conn: ours}
-			body, err := newContent(io.NopCloser(strings.NewReader("BODY")), 4, sum("BODY"))
+	}, func(t *testing.T, r row) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		l := &trackedConn{Conn: ours}
+		body, err := newContent(io.NopCloser(strings.NewReader("BODY")), 4, sum("BODY"))
+		kit.Must(t, err)
+		turn := beginUse(l, body)
+		for _, act := range r.acts {
+			switch act {
+			case 'w':
+				go func() { _, _ = theirs.Read(make([]byte, 1)) }()
+				_, err = l.Write([]byte("q"))
+			case 'r':
+				go func() { _, _ = theirs.Write([]byte("a")) }()
+				_, err = l.Read(make([]byte, 1))
+			case 'c':
+				_, err = io.Copy(io.Discard, body)
+			}
 			kit.Must(t, err)
-			turn := beginUse(l, body)
-			for _, act := range r.acts {
-				switch act {
-				case 'w':
-					go func() { _, _ = theirs.Read(make([]byte, 1)) }()
-					_, err = l.Write([]byte("q"))
-				case 'r':
-					go func() { _, _ = theirs.Write([]byte("a")) }()
-					_, err = l.Read(make([]byte, 1))
-				case 'c':
-					_, err = io.Copy(io.Discard, body)
-				}
-				kit.Must(t, err)
-			}
-			kit.Want(t, "answers the content", turn.answersContent(body), r.want)
-			if !r.want {
-				turn.closeIfCurrent()
-			}
-			go func() { _, _ = l.Read(make([]byte, 1)) }()
-			if _, err := theirs.Write(nil); errors.Is(err, io.ErrClosedPipe) == r.want { // it hears of a close at the other end
-				t.Errorf("the connection after it: %v", err)
-			}
-		})
-	}
+		}
+		kit.Want(t, "answers the content", turn.answersContent(body), r.want)
+		if !r.want {
+			turn.closeIfCurrent()
+		}
+		go func() { _, _ = l.Read(make([]byte, 1)) }()
+		if _, err := theirs.Write(nil); errors.Is(err, io.ErrClosedPipe) == r.want { // it hears of a close at the other end
+			t.Errorf("the connection after it: %v", err)
+		}
+	})
 }

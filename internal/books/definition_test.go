@@ -140,10 +140,11 @@ func TestEntries_I32_ExtraFilesAndTables(t *testing.T) {
 	}
 	utf16 := "\xff\xfe" + strings.Join(strings.Split(two, ""), "\x00") + "\x00"
 	const first, both = "1 119 never-dropped", "1 119 never-dropped, 2 119 never-dropped"
-	for name, row := range map[string]struct {
+	type row struct {
 		files []file
 		want  string // rows, or a part of the problem
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"ReadmeBehind":       {table([2]string{"IA_INVOICE.csv", one}, [2]string{"readme.txt", "made by the export"}), first},
 		"ReadmeBefore":       {table([2]string{"README.md", "# IA_INVOICE\nThe key is ID, the number INVOICE_NUM.\n"}, [2]string{"IA_INVOICE.csv", one}), first},
 		"OfTheMac":           {table([2]string{"__MACOSX/._IA_INVOICE.csv", "\x00\x05\x16\x07"}, [2]string{".DS_Store", "Bud1"}, [2]string{"IA_INVOICE.csv", one}), first},
@@ -171,24 +172,22 @@ func TestEntries_I32_ExtraFilesAndTables(t *testing.T) {
 		"NothingButOthers":   {table([2]string{"a.txt", "x"}, [2]string{"b.txt", "y"}), "none of its parts (a.txt, b.txt) has the columns ID and INVOICE_NUM"},
 		"OneOther":           {table([2]string{"a.txt", "x,y\n1,2\n"}), "is extracts.csv.separator right?"},
 		"CutPart":            {table([2]string{"a.json", jsonOf(invoice("1", "1"))}, [2]string{"b.json", `[{"ID":"2","INVOICE_NUM":`}), "unexpected EOF"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.holdFiles(delta("1", "2026-01-01", "2026-11-19"), definitionOf("IA_INVOICE", columnNames...), row.files...)
-			a, rows := w.ask()
-			got := amountsOf(rows)
-			if isWhole := row.want == "" || strings.HasPrefix(row.want, first); isWhole {
-				kit.Want(t, "the rows", got, row.want)
-				kit.Check(t, a.IsComplete(),
-					"it is not complete, want it complete: %v %v", a.Problems, a.Coverage.Holes)
-				return
-			}
-			if len(a.Problems) != 1 || a.IsComplete() {
-				t.Fatalf("problems %v, complete %v, want one", a.Problems, a.IsComplete())
-			}
-			kit.Holds(t, "the problem", a.Problems[0].Text, row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		w := newWorld(t)
+		w.holdFiles(delta("1", "2026-01-01", "2026-11-19"), definitionOf("IA_INVOICE", columnNames...), row.files...)
+		a, rows := w.ask()
+		got := amountsOf(rows)
+		if isWhole := row.want == "" || strings.HasPrefix(row.want, first); isWhole {
+			kit.Want(t, "the rows", got, row.want)
+			kit.Check(t, a.IsComplete(),
+				"it is not complete, want it complete: %v %v", a.Problems, a.Coverage.Holes)
+			return
+		}
+		if len(a.Problems) != 1 || a.IsComplete() {
+			t.Fatalf("problems %v, complete %v, want one", a.Problems, a.IsComplete())
+		}
+		kit.Holds(t, "the problem", a.Problems[0].Text, row.want)
+	})
 }
 
 // TestOpen_I27_ForItsUserAlone: the file of booked invoices is for vaultd's user

@@ -352,18 +352,17 @@ func TestConfig_RouteFaults(t *testing.T) {
 
 // I27: the secret of the PDF flow is asked for where it is used, and nowhere else.
 func TestConfig_I27_SecretOfThePDFFlow(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		section string
 		want    bool
-	}{"Used": {strings.Replace(goodPDF, "/etc/vaultd/secret-pdf", "/nowhere/secret-pdf", 1), true}, "NotUsed": {"pdf: {auth: {method: basic, username: p, secret_file: /nowhere/secret-pdf}}\n", false}} {
-		t.Run(name, func(t *testing.T) {
-			cfg := mustLoad(t, strings.Replace(smallConfig, "drops:", row.section+"drops:", 1))
-			err := cfg.CheckMachine(noEnv)
-			wrong, _ := errors.AsType[*Error](err)
-			found := wrong != nil && slices.ContainsFunc(wrong.Faults, func(f Fault) bool {
-				return f.Key == "pdf.auth.secret_file" && errors.Is(f.Err, fs.ErrNotExist)
-			})
-			kit.Check(t, found == row.want, "%v, want found = %v", err, row.want)
-		})
 	}
+	kit.Rows(t, map[string]row{"Used": {strings.Replace(goodPDF, "/etc/vaultd/secret-pdf", "/nowhere/secret-pdf", 1), true}, "NotUsed": {"pdf: {auth: {method: basic, username: p, secret_file: /nowhere/secret-pdf}}\n", false}}, func(t *testing.T, row row) {
+		cfg := mustLoad(t, strings.Replace(smallConfig, "drops:", row.section+"drops:", 1))
+		err := cfg.CheckMachine(noEnv)
+		wrong, _ := errors.AsType[*Error](err)
+		found := wrong != nil && slices.ContainsFunc(wrong.Faults, func(f Fault) bool {
+			return f.Key == "pdf.auth.secret_file" && errors.Is(f.Err, fs.ErrNotExist)
+		})
+		kit.Check(t, found == row.want, "%v, want found = %v", err, row.want)
+	})
 }

@@ -30,7 +30,6 @@ func (h *testDaemon) decide(folder string, one present.Action) {
 // decides. It is sent as it is once an operator lets it go on, with the bytes that
 // are there then; the mark stays.
 func TestCutOff_I29_FolderIsHeld(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Holds.CutOff = true }, func(h *testDaemon) {
 		for _, folder := range []string{"half", "mended", "given back"} {
 			h.dropDated(folder, folder, "1999-10-31", "%PDF-1.7\nhalf of "+folder+strings.Repeat("\x00", 9000))
@@ -127,7 +126,6 @@ func (h *testDaemon) dropDated(folder, number, date, content string) {
 // I26: who dropped an invoice number that came twice, or an invoice of 2062, reads it in _STATUS.txt until somebody has
 // looked at it. Both are archived.
 func TestStatusFile_I26_UnusualDocuments(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
 		h.pass()
@@ -152,7 +150,6 @@ func TestStatusFile_I26_UnusualDocuments(t *testing.T) {
 // same_number: hold lets the second one wait. Given back, its _REASON.txt names the first, and its re-drop with the right
 // number goes through without another word.
 func TestStatusFile_SameNumberHeldAndGivenBack(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Holds = ingest.Holds{SameNumber: true} }, func(h *testDaemon) {
 		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
 		h.pass()

@@ -28,7 +28,6 @@ import (
 
 // I3, I29: what the disposal limit stopped goes on by a person's decision, which is journaled.
 func TestApproveDisposal_I29(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 24*time.Hour }, func(h *testDaemon) {
 		h.d.disposalLimit.AlwaysUsual = 1
 		for _, n := range []string{"1", "2", "3"} {
@@ -93,7 +92,6 @@ func (h *testDaemon) sources() map[ledger.Source]int {
 // From then on nothing is taken. What is open is put back, and the daemon ends;
 // the next start knows every document, and takes what waits.
 func TestLost_I15_I26_DeletedWhileItRuns(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.dropAndPass("Otto 1", "1", "one", false)
 		h.onceEach("1")
@@ -113,7 +111,6 @@ func TestLost_I15_I26_DeletedWhileItRuns(t *testing.T) {
 // If another file is in its place nothing is replaced: the daemon holds
 // everything, says so, and keeps what it has open until the place is free.
 func TestLost_I15_I26_ReplacedWhileItRuns(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.dropAndPass("Otto 1", "1", "one", false)
 		place := filepath.Join(h.cfg.StateDir, "ledger.db")
@@ -178,7 +175,6 @@ func (h *testDaemon) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
 // was packed. The folder is kept for good, and receipts, ledger and log name
 // the file; a folder beside it that nobody changed goes after its grace.
 func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(c *Config) {
 		withoutLeases(c)
 		c.Drops[0].Disposes, c.Drops[0].Grace = true, 3*time.Hour
@@ -232,7 +228,6 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 
 // I17, I25: the process ends after the folder was moved and before that was noted down: the next start still tells.
 func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		var armed atomic.Bool
 		var cut atomic.Int32

@@ -83,7 +83,13 @@ func withDaemon(t *testing.T, change func(*dropwork.Settings), test func(h *test
 	}, test)
 }
 
+// withConfiguredDaemon runs a test together with others.
 func withConfiguredDaemon(t *testing.T, change func(*Config), test func(h *testDaemon)) {
+	t.Parallel()
+	inBubble(t, change, test)
+}
+
+func inBubble(t *testing.T, change func(*Config), test func(h *testDaemon)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := &testDaemon{t: t, path: filepath.Join(dir, "in")}
@@ -339,7 +345,6 @@ func TestDrop_I12_I26_RejectedFolderIsGone(t *testing.T) {
 
 // I12: files that other folders hold too, such as a logo, resolve no rejection.
 func TestDrop_I12_SharedFilesResolveNothing(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.dropAndPass("Huber 87", "87", "logo", false)
 		h.dropWithout("Huber 88", "logo")
@@ -358,7 +363,6 @@ func TestDrop_I12_SharedFilesResolveNothing(t *testing.T) {
 
 // A file system that was mounted again has another device: its mark tells that it is the right one. Another's is not touched.
 func TestDrop_I16_RightFolderComesBack(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.dropAndPass("Otto 19", "19", "one", false)
 		aside := h.path + ".aside"
@@ -409,7 +413,6 @@ func TestDrop_I16_MarkIsReadBeforeAClaim(t *testing.T) {
 
 // A drop folder that can only be read is paused: status, log and health say so with the way out, and it goes on by itself.
 func TestDrop_I24_TurnsReadOnly(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.dropAndPass("Otto 19", "19", "one", false)
 		readOnly := durable.Hook(func(op, _ string, do func() error) error {
@@ -437,8 +440,7 @@ func TestDrop_I24_TurnsReadOnly(t *testing.T) {
 // complete: list and marker from the drop to the archive, with what is missing named on the way, and polling said so.
 func TestDrop_CompleteByListAndMarker(t *testing.T) {
 	t.Parallel()
-	list := func(d *dropwork.Settings) { d.Rules.Complete = "list" }
-	withDaemon(t, list, func(h *testDaemon) {
+	inBubble(t, func(c *Config) { c.Drops[0].Rules.Complete = "list" }, func(h *testDaemon) {
 		dir := filepath.Join(h.path, "Wagner 5")
 		h.must(os.Mkdir(dir, 0o770))
 		h.must(os.WriteFile(filepath.Join(dir, "metadata.json"),
@@ -456,7 +458,7 @@ func TestDrop_CompleteByListAndMarker(t *testing.T) {
 		h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte("x"), 0o660))
 		h.becomes("Wagner 5 archived")
 	})
-	withDaemon(t, func(d *dropwork.Settings) { d.Rules.Complete = "marker" }, func(h *testDaemon) {
+	inBubble(t, func(c *Config) { c.Drops[0].Rules.Complete = "marker" }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.becomes()
 		kit.Holds(t, "status file", h.status(), "Otto 19               no .done file yet since 00:0")

@@ -104,7 +104,6 @@ func (h *testDaemon) wantHandedOn() {
 
 // An extract comes, and its files end archived.
 func TestHandOn_I1_ExtractEndsArchived(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		x := h.offerExtract()
 		h.halt()
@@ -124,7 +123,7 @@ func TestHandOn_I2_CrashArchivesNothingTwice(t *testing.T) {
 	t.Parallel()
 	for _, folders := range []int32{1, 2} {
 		for _, isTaken := range []bool{false, true} {
-			withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
+			inBubble(t, func(*Config) {}, func(h *testDaemon) {
 				x := h.offerExtract()
 				h.halt()
 				h.cfg.Extracts = x
@@ -162,7 +161,6 @@ func TestHandOn_I2_CrashArchivesNothingTwice(t *testing.T) {
 
 // While the drop folder is away nothing is lost and the service is not told; when it is back, the extract goes on.
 func TestHandOn_I24_DropFolderIsAway(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		x := h.offerExtract()
 		h.halt()

@@ -64,7 +64,6 @@ func (h *testDaemon) pauses() (all []string) {
 
 // A mount that was there before the claim: the folder is not taken, and people are told.
 func TestMount_I19_NotTaken(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		var on atomic.Bool
 		on.Store(true)
@@ -87,7 +86,7 @@ func TestMount_I19_NotTaken(t *testing.T) {
 func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []bool{false, true} { // a faulty folder with a mount in it is not given back either
-		withDaemon(t, nil, func(h *testDaemon) {
+		inBubble(t, func(*Config) {}, func(h *testDaemon) {
 			var on atomic.Bool
 			h.mounts("Anlagen", &on, func(op, name string) {
 				if op == "rename" && name == "Huber 88" {
@@ -166,7 +165,6 @@ func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 
 // A mount that came after the packing, where the package is gone: it is not packed again through the mount.
 func TestMount_I17_NotPackedAgain(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		var on atomic.Bool
 		h.lost.Store(true) // nothing is registered yet
@@ -184,7 +182,6 @@ func TestMount_I17_NotPackedAgain(t *testing.T) {
 
 // A mount that comes while a folder with something strange in it goes back: its disposal is not given up while it lies in its claim, where nobody finds it.
 func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *testDaemon) {
 		var on atomic.Bool
 		h.withAttachment("Huber 88", "88", false)
@@ -223,7 +220,6 @@ func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
 // A mount on the place where all kept folders of a drop lie is one thing to mend, however many folders wait for it: it is one pause, told once. Folders
 // that go elsewhere go on. Another error in its place is not called a mount, and without either all goes on by itself.
 func TestMount_I18_I26_OnThePlaceOfAllKeptFolders(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		var fault atomic.Pointer[error]
 		f := durable.Hook(func(op, name string, do func() error) error {
@@ -265,7 +261,6 @@ func TestMount_I18_I26_OnThePlaceOfAllKeptFolders(t *testing.T) {
 // command; and I23: vaultd leaves it alone meanwhile, so that all else
 // continues.
 func TestProbe_I26_AShareThatHangs(t *testing.T) {
-	t.Parallel()
 	var hangs atomic.Pointer[chan struct{}]
 	counted := func() {}
 	withConfiguredDaemon(t, func(c *Config) {

@@ -118,7 +118,6 @@ func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
 
 // G10: where nothing is left to do, nothing is written and nothing synced, whatever lies about in the drop folder.
 func TestRest_G10_NothingIsWritten(t *testing.T) {
-	t.Parallel()
 	var syncs durable.SyncCounter
 	withConfiguredDaemon(t, func(c *Config) { c.FileFault = syncs.CountSync }, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
@@ -146,7 +145,6 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 
 // I4: a package whose bytes on disk were changed is made again, once, and goes to the address that was open.
 func TestSpool_I4_DamagedOnDisk(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		var damaged atomic.Int32
 		spoil := durable.Hook(func(op, name string, do func() error) error {
@@ -173,7 +171,7 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 // The two packages share one sync, or the second is sealed after the first was registered and has one of its own.
 func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 	t.Parallel()
-	withDaemon(t, nil, func(h *testDaemon) {
+	inBubble(t, func(*Config) {}, func(h *testDaemon) {
 		var names, early int
 		watch := durable.Hook(func(op, name string, do func() error) error {
 			if op == "syncdir" && strings.HasSuffix(name, "spool") {
@@ -197,7 +195,7 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 		kit.Check(t, names >= 1 && names <= 2 && early == 0,
 			"the spool was synced %d times, %d times too late for a registration, want 1 or 2 and 0", names, early)
 	})
-	withDaemon(t, nil, func(h *testDaemon) {
+	inBubble(t, func(*Config) {}, func(h *testDaemon) {
 		broken := durable.Hook(func(op, name string, do func() error) error {
 			if op == "syncdir" && strings.HasSuffix(name, "spool") {
 				return syscall.EIO

@@ -28,7 +28,6 @@ func (h *testDaemon) marked(keys ...string) {
 // drop folder, however often it is tried. The one that succeeds adds its own
 // key in front, and the list has a bound that its mark can hold.
 func TestRebuild_I12_AFailedTryAddsNoKey(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		lost := make([]string, drop.MostReceiptKeys)
 		for i := range lost {
@@ -65,7 +64,6 @@ func TestRebuild_I12_AFailedTryAddsNoKey(t *testing.T) {
 // restore takes it from the marks, so that receipts that were signed in between
 // stay known, in the ledger and in the marks.
 func TestRestore_I12_KeepsTheKeysOfTheMarks(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		backup, own := h.opened(h.backup()), h.d.Ledger().Info().ReceiptKeys[0]
 		h.halt()

@@ -109,7 +109,6 @@ func (h *testDaemon) reconcile() operator.Compared {
 // I15, I2: while a folder that had been taken is not packed, nobody knows which invoice it is. Safe mode ends only then: the same
 // invoice, dropped again at that moment, would pass for a new one.
 func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.pass()
 		file := h.backup()
@@ -144,7 +143,6 @@ func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
 // I15: what was registered after the backup is found, by the index where the status list is too short; of what nobody can speak
 // for nothing is sent before nothing can be under way any more.
 func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true) // nothing can be registered
 		h.drop("Otto 19", "19", "one", false)
@@ -188,7 +186,6 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 
 // I15: a list that lags behind proves nothing by what it leaves out, and a comparison without safe mode changes nothing.
 func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true)
 		h.dropAndPass("Otto 19", "19", "one", false)
@@ -212,7 +209,6 @@ func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
 
 // I15: damage that the check finds enters safe mode, and no comparison ends it while it is there.
 func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = time.Hour }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.becomes("Otto 19 archived")
@@ -238,7 +234,6 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 // I23, I26: a total that cannot be read ends no commit. The next commit that meets it has the ledger checked at once, and a comparison
 // ends safe mode, because the total is counted anew.
 func TestCheck_I23_AFigureIsDamagedWhileRunning(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = 1000 * time.Hour }, func(h *testDaemon) {
 		time.Sleep(48 * time.Hour) // a day in the middle of a month: both have one total
 		h.drop("Otto 19", "19", "one", false)
@@ -286,7 +281,6 @@ func (h *testDaemon) spoilBehind(key string) {
 
 // I23: a drop folder that does not answer holds up neither the start nor the others.
 func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
-	t.Parallel()
 	var release chan struct{}
 	var hung atomic.Bool
 	other := ""

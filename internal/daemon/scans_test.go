@@ -173,7 +173,7 @@ func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 		seeds = 3
 	}
 	for seed := range seeds {
-		withDaemon(t, nil, func(h *testDaemon) {
+		inBubble(t, func(*Config) {}, func(h *testDaemon) {
 			w := &pendingWorld{testDaemon: h, r: rand.New(rand.NewPCG(seed, 17)), there: map[string]time.Time{}}
 			h.dropAndPass("first", "1", "1", false)
 			for i := range 40 {
@@ -193,7 +193,6 @@ func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 
 // What lies in the drop keeps the result from being complete, is told in status file and log, and is known without a daemon.
 func TestScans_I32_ThingsNeverTaken(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF"), 0o660))
@@ -237,7 +236,6 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 
 // More things than are named are counted; the ledger keeps a thousand names.
 func TestScans_I32_MoreThanAreNamed(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		for i := range ledger.MaxPending + 500 {
 			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
@@ -255,7 +253,6 @@ func TestScans_I32_MoreThanAreNamed(t *testing.T) {
 
 // Names of what lies in the drop never stand in the journal, and are gone from the ledger with the thing.
 func TestScans_I7_NamesAreErasable(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Frau Schmidt"), 0o770))
 		time.Sleep(time.Hour)
@@ -276,7 +273,6 @@ func TestScans_I7_NamesAreErasable(t *testing.T) {
 
 // What a comparison came to is a line of the journal, and the audit tells it.
 func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.dropAndPass("good", "1", "1", false)
 		kit.Len(t, "compared", h.audit(true).Compared, 0)
@@ -290,7 +286,6 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 
 // Of 1,500 loose files a clerk takes the thousand away that are named: the others are as old as they were.
 func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		for i := range ledger.MaxPending + 500 {
 			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
@@ -310,7 +305,6 @@ func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
 
 // The drop gets another name in the configuration; the folder is the same.
 func TestScans_I32_RenamedDrop(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
 		time.Sleep(2 * time.Hour)
@@ -331,7 +325,6 @@ func TestScans_I32_RenamedDrop(t *testing.T) {
 
 // After kill -9 it is known when vaultd last looked, though nothing was written for hours.
 func TestScans_I32_LastLookAfterACrash(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		time.Sleep(5*time.Hour + 5*time.Minute + 7*time.Second)
@@ -349,7 +342,6 @@ func TestScans_I32_LastLookAfterACrash(t *testing.T) {
 
 // The machine began with a clock of 2037 (no RTC), saw the thing, and was set right: the ledger has the future time.
 func TestScans_I32_ClockWasAhead(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
 		h.dropAndPass("good", "1", "1", false)
@@ -372,7 +364,6 @@ func TestScans_I32_ClockWasAhead(t *testing.T) {
 
 // What people read on the share keeps "since" over a restart, and calls for a hand at once where the time is over.
 func TestScans_I26_StatusFileKeepsSince(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Meier 12"), 0o770))
 		time.Sleep(time.Hour)

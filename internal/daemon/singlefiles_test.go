@@ -116,7 +116,6 @@ func (h *testDaemon) reason(folder string) string {
 
 // I18: a PDF goes from the drop folder to the service, and lies beside its note then, byte for byte.
 func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
-	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		h.scan("scan7.pdf", "seven")
 		h.must(os.Mkdir(filepath.Join(h.path, "Mai"), 0o770))
@@ -136,28 +135,26 @@ func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
 // I2: the same PDF again, under any name, is not sent again, unless the drop says so.
 func TestPDFDrop_I2_TheSamePDFAgain(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		sends bool
 		want  string
-	}{"Return": {false, "again.pdf duplicate"}, "Send": {true, "again.pdf delivered"}} {
-		t.Run(name, func(t *testing.T) {
-			withPDFDrop(t, func(c *Config) { c.Drops[0].SendsSamePDF = row.sends }, func(h *testDaemon, s *pdfFlow) {
-				s.mayTwice = row.sends
-				h.scan("scan7.pdf", "seven")
-				h.pass()
-				h.scan("again.pdf", "seven")
-				h.becomes("scan7.pdf delivered", row.want)
-				if !row.sends {
-					kit.Holds(t, "reason", h.reason("_duplicates/again.pdf"), `ALREADY SENT on 1 Jan 2000 as "scan7.pdf". Nothing to do.`)
-				}
-			})
-		})
 	}
+	kit.Rows(t, map[string]row{"Return": {false, "again.pdf duplicate"}, "Send": {true, "again.pdf delivered"}}, func(t *testing.T, row row) {
+		withPDFDrop(t, func(c *Config) { c.Drops[0].SendsSamePDF = row.sends }, func(h *testDaemon, s *pdfFlow) {
+			s.mayTwice = row.sends
+			h.scan("scan7.pdf", "seven")
+			h.pass()
+			h.scan("again.pdf", "seven")
+			h.becomes("scan7.pdf delivered", row.want)
+			if !row.sends {
+				kit.Holds(t, "reason", h.reason("_duplicates/again.pdf"), `ALREADY SENT on 1 Jan 2000 as "scan7.pdf". Nothing to do.`)
+			}
+		})
+	})
 }
 
 // Each hostile file has its verdict, in words that a clerk understands, and delays no good neighbour (I23).
 func TestPDFDrop_I23_HostileFiles(t *testing.T) {
-	t.Parallel()
 	const refused, stays, delivered = "rejected", "", "delivered"
 	write := func(content string) func(h *testDaemon, at string) error {
 		return func(_ *testDaemon, at string) error { return os.WriteFile(at, []byte(content), 0o660) }
@@ -238,7 +235,6 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 // I17: a file that goes on growing after it was taken, where the kernel does
 // not tell that it is open, settles once more, and is sent whole.
 func TestPDFDrop_I17_GrowsAfterItWasTaken(t *testing.T) {
-	t.Parallel()
 	var held *os.File
 	withPDFDrop(t, withoutLeases, func(h *testDaemon, s *pdfFlow) {
 		time.Sleep(time.Second)
@@ -326,10 +322,11 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 // place: nothing shows that it is the same document.
 func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
+	type row struct {
 		again func(h *testDaemon) error
 		want  []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"MovedBack": {func(h *testDaemon) error {
 			return os.Rename(filepath.Join(h.path, "_rejected", "scan7.pdf", "scan7.pdf"), filepath.Join(h.path, "again.pdf"))
 		}, []string{"scan7.pdf rejected resolved", "again.pdf rejected"}},
@@ -338,21 +335,18 @@ func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 			return errors.Join(os.WriteFile(at, []byte("%PDF-1.7 whole %%EOF"), 0o660), os.Rename(at, filepath.Join(h.path, "scan7.pdf")))
 		}, []string{"scan7.pdf rejected", "scan7.pdf delivered"}},
 		"AnotherOfThatName": {func(h *testDaemon) error { h.scan("scan7.pdf", "another"); return nil }, []string{"scan7.pdf rejected", "scan7.pdf delivered"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withPDFDrop(t, nil, func(h *testDaemon, _ *pdfFlow) {
-				h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("no PDF yet"), 0o660))
-				h.becomes("scan7.pdf rejected")
-				h.must(row.again(h))
-				h.becomes(row.want...)
-			})
+	}, func(t *testing.T, row row) {
+		withPDFDrop(t, nil, func(h *testDaemon, _ *pdfFlow) {
+			h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("no PDF yet"), 0o660))
+			h.becomes("scan7.pdf rejected")
+			h.must(row.again(h))
+			h.becomes(row.want...)
 		})
-	}
+	})
 }
 
 // A rejected PDF that was put right where it lies is taken again from there, under whatever place it was given.
 func TestPDFDrop_I1_RetryTakesTheReturnedPDF(t *testing.T) {
-	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		for _, half := range []string{"half", "another half"} { // the second one lies in _rejected/scan7.pdf (2)
 			h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("no PDF yet, "+half), 0o660))
@@ -375,7 +369,6 @@ func TestPDFDrop_I1_RetryTakesTheReturnedPDF(t *testing.T) {
 
 // I17: a file that is exchanged at the moment of the claim settles again in its claim, and what was there at the end is sent.
 func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
-	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		var once atomic.Bool
 		hook := durable.Hook(func(op, name string, do func() error) error {
@@ -399,7 +392,6 @@ func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
 
 // I8: a drop that takes folders now does not touch what it took as single files, and goes on when its route is put back.
 func TestPDFDrop_I8_RouteChangedUnderWay(t *testing.T) {
-	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		h.scan("scan7.pdf", "seven")
 		h.awaitTaken()
@@ -421,7 +413,6 @@ func TestPDFDrop_I8_RouteChangedUnderWay(t *testing.T) {
 
 // I24: a PDF that nobody may read stays, and says so; it is no fault of the PDF.
 func TestPDFDrop_I24_UnreadableIsNotRefused(t *testing.T) {
-	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root reads everything; TestFiles_I24_UnreadableStays simulates it")
 	}

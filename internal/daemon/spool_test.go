@@ -186,7 +186,6 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 
 // state_dir itself may be a link: an administrator wrote the path.
 func TestOpen_I19_StateDirMayBeALink(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.stop()
 		h.must(<-h.ended)
@@ -205,7 +204,6 @@ func TestOpen_I19_StateDirMayBeALink(t *testing.T) {
 
 // Only what bears a name of vaultd's own is removed from the spool; the rest is told of once, and stays.
 func TestSpool_I19_ForeignFilesStay(t *testing.T) {
-	t.Parallel()
 	k := archive.NewKey(time.UnixMilli(1)).String()
 	foreign := []string{"photo.jpg", "half.tmp", "fetch-.tmp", "fetch-12.tmp.bak", "fetch-012.tmp", "fetch-x.tmp", strings.ToUpper(k) + ".zip", k + ".zip.part", k + ".zip.tmp",
 		k + ".tmp", "." + k + ".tmp", ".photo.zip.tmp", k, "new\nline"}

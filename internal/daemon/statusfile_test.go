@@ -28,7 +28,6 @@ import (
 
 // That the service refuses the credentials is certain after its first answer: clerks read of it at once.
 func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		h.lost.Store(true)
@@ -51,7 +50,6 @@ func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 
 // _STATUS.txt is new at least every five minutes, and shows a pause that lasts.
 func TestStatusFile_TimeAndDelay(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		path := filepath.Join(h.path, "_STATUS.txt")
@@ -80,7 +78,6 @@ func TestStatusFile_TimeAndDelay(t *testing.T) {
 // A folder that becomes late is in _STATUS.txt at once, although only the time
 // has changed.
 func TestStatusFile_ReminderIsOnTime(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, func(s *dropwork.Settings) { s.RemindAfter = 17 * time.Minute }, func(h *testDaemon) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Huber 88"), 0o770))
 		for _, row := range []struct {
@@ -101,7 +98,6 @@ func TestStatusFile_ReminderIsOnTime(t *testing.T) {
 // The mark of an idle drop folder is read by the probe every half minute, and
 // at each write of _STATUS.txt, every five minutes.
 func TestStatusFile_AndMarkOfAnIdleDrop(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		var marks, writes atomic.Int32
@@ -126,7 +122,6 @@ func TestStatusFile_AndMarkOfAnIdleDrop(t *testing.T) {
 // I1: a person takes a folder again at the very moment of a reload. What was claimed has
 // its entry before the drop folders are closed.
 func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 1", "INV-1", "content 1", true)
 		old := h.becomes("Huber 1 rejected")[0]

@@ -42,7 +42,6 @@ func (h *testDaemon) openAs(flags int, path ...string) *os.File {
 // it is late, is never taken by time alone, and is delivered whole, with the
 // page that came last.
 func TestStillOpen_I17_ScannerWritesPageTwo(t *testing.T) {
-	t.Parallel()
 	withPDFDrop(t, func(c *Config) { c.Drops[0].RemindAfter = 20 * time.Minute }, func(h *testDaemon, s *pdfFlow) {
 		const page = "%PDF-1.7\npage\n%%EOF\n"
 		scanner := h.openAs(os.O_CREATE|os.O_WRONLY, "scan.pdf")
@@ -65,7 +64,6 @@ func TestStillOpen_I17_ScannerWritesPageTwo(t *testing.T) {
 // I17: in a folder each file counts, in sub-folders too; whoever says that it
 // is complete by a marker is not believed over the kernel.
 func TestStillOpen_I17_FileInAFolder(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, func(s *dropwork.Settings) { s.Rules.Complete = "marker" }, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "%PDF half", false)
 		h.must(os.Mkdir(filepath.Join(h.path, "Huber 88", "scans"), 0o770))
@@ -82,7 +80,6 @@ func TestStillOpen_I17_FileInAFolder(t *testing.T) {
 
 // I17: a file that is opened between the claim and the seal is not packed before it is closed.
 func TestStillOpen_I17_OpenedAfterTheClaim(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "%PDF half", false)
 		inside := h.openAs(os.O_RDONLY|unix.O_DIRECTORY, "Huber 88") // as a program that works in the folder
@@ -276,7 +273,6 @@ func TestLook_I12_PutBack(t *testing.T) {
 // I12: a change of an invoice is news also next to added files that a person has
 // closed, however many they are.
 func TestLook_I12_HiddenAmongAddedFiles(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
@@ -351,7 +347,6 @@ func TestLook_I12_UnreadableForAWhile(t *testing.T) {
 // I12, I26: since when no look came to its end is known from the first one on,
 // so that people can be called.
 func TestLook_I12_I26_NeverEnds(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
@@ -415,7 +410,6 @@ func TestLook_I12_NothingIsLostInADropThatIsAway(t *testing.T) {
 // check names it, and once the document is archived its entry says that no folder
 // is kept.
 func TestLook_I12_I26_TheClaimedFolderIsRemoved(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.lost.Store(true)
 		h.drop("Huber 88", "88", "one", false)

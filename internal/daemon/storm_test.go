@@ -27,7 +27,7 @@ func inStorm(t *testing.T, events func(path string) (watch.EventSource, error), 
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // thousands of syncs
 	}
-	withConfiguredDaemon(t, func(c *Config) {
+	inBubble(t, func(c *Config) {
 		c.Events = events
 		c.Drops[0].Mode = watch.Events
 		if change != nil {
@@ -279,7 +279,6 @@ func TestStorm_I21_ThousandsAtOnce(t *testing.T) {
 
 // A folder that was given back and taken away before that was committed has come to its end.
 func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.dropAndPass("Huber 88", "88", "one", true)
 		h.drop("Otto 19", "19", "two", false)
@@ -307,7 +306,6 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 // A drop folder that was put back from a backup has other inodes: what was claimed goes on, what was kept is disposed of
 // by its content, and what is not what was archived stays.
 func TestDrop_I18_PutBackFromABackup(t *testing.T) {
-	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		h.dropAndPass("Otto 19", "19", "one", false)
 		h.drop("Kern 6", "6", "two", false)

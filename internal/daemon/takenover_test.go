@@ -21,7 +21,6 @@ import (
 // I15: a vaultd that was taken over stays so while its share is away, after a restart, and where somebody takes the mark
 // away: whoever took it over sends what is open here.
 func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true) // nothing can be registered
 		h.dropAndPass("Otto 19", "19", "one", false)
@@ -66,7 +65,6 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 
 // What cannot be read is no leave to send.
 func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.halt()
 		name := filepath.Join(h.cfg.StateDir, "taken-over")
@@ -82,7 +80,6 @@ func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
 
 // I15: nobody takes a folder again in safe mode: it might have been sent.
 func TestRetry_I15_NotInSafeMode(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.dropAndPass("Huber 88", "88", "one", true)
 		h.pass()
@@ -143,7 +140,6 @@ func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 // I15, I2: a claim made before the backup was put back, in a drop folder that comes back after safe mode has ended: it may be
 // archived long since.
 func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.pass()
 		file := h.backup()
@@ -189,7 +185,6 @@ func deadClock(h *testDaemon) {
 
 // I15: a folder that waits for the end of safe mode has no fault, and is taken as soon as that ends.
 func TestTake_I15_HeldIsNoFault(t *testing.T) {
-	t.Parallel()
 	withConfiguredDaemon(t, func(c *Config) { c.Drops[0].Rescan = time.Hour }, func(h *testDaemon) {
 		h.restored(h.backup())
 		h.drop("Otto 19", "19", "one", false)

@@ -202,28 +202,26 @@ func TestNetwork_I29_SecondWord(t *testing.T) {
 	post := func(w *world, id, response, action string) int {
 		return w.net("POST", notices, fmt.Sprintf(`{"bumid":%q,"responseCode":%q,"actionCode":%q,"notificationCreated":"1600000000"}`, id, response, action)).status
 	}
-	for name, fault := range map[string]Fault{"Answered": {}, "NotDone": {Kind: Status}, "DoneAndLost": {Kind: Abort, IsAfterWork: true}} {
-		t.Run(name, func(t *testing.T) {
-			w := newNetworkWorld(t, nil)
-			id := w.mustPublish(withFiles())
-			for range 2 {
-				post(w, id, "TechnicalAccept", "DeliveryConfirmed")
-			}
-			w.setRule("network-notify", fault)
-			post(w, id, "BusinessAccept", "DocumentAccepted")
-			w.setRule("", Fault{})
-			w.wantNoViolations()
-			kit.Must(t, w.PermitWord(id))
-			kit.Want(t, "permitted", post(w, id, "BusinessAccept", "DocumentAccepted"), 201)
-			w.wantNoViolations()
-			w.restart()
-			post(w, id, "BusinessReject", "DocumentRejected")
-			w.wantViolation("no person decided so")
-			said := w.ReceivedDocuments()[0].Notified
-			last := said[len(said)-1]
-			kit.Check(t, last.ActionCode == "DocumentRejected" && last.By == "trader", "kept: %+v", last)
-		})
-	}
+	kit.Rows(t, map[string]Fault{"Answered": {}, "NotDone": {Kind: Status}, "DoneAndLost": {Kind: Abort, IsAfterWork: true}}, func(t *testing.T, fault Fault) {
+		w := newNetworkWorld(t, nil)
+		id := w.mustPublish(withFiles())
+		for range 2 {
+			post(w, id, "TechnicalAccept", "DeliveryConfirmed")
+		}
+		w.setRule("network-notify", fault)
+		post(w, id, "BusinessAccept", "DocumentAccepted")
+		w.setRule("", Fault{})
+		w.wantNoViolations()
+		kit.Must(t, w.PermitWord(id))
+		kit.Want(t, "permitted", post(w, id, "BusinessAccept", "DocumentAccepted"), 201)
+		w.wantNoViolations()
+		w.restart()
+		post(w, id, "BusinessReject", "DocumentRejected")
+		w.wantViolation("no person decided so")
+		said := w.ReceivedDocuments()[0].Notified
+		last := said[len(said)-1]
+		kit.Check(t, last.ActionCode == "DocumentRejected" && last.By == "trader", "kept: %+v", last)
+	})
 }
 
 // What is acknowledged too early, or is nobody's here, is a violation.

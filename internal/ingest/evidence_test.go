@@ -223,36 +223,35 @@ func TestIdentify_I2_I23_ChosenByAnotherSidecar(t *testing.T) {
 func TestIdentify_I2_I23_ChosenByWhatIsRejectedLater(t *testing.T) {
 	t.Parallel()
 	base := derivedID("V", "V 0")
-	for name, row := range map[string]struct {
+	type row struct {
 		first bool // the document itself is closed before it is sent
 		want  states
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Archived": {false, states{ledger.Archived: 1, ledger.Rejected: 1, ledger.Duplicate: 1}},
 		"Rejected": {true, states{ledger.Archived: 1, ledger.Rejected: 2}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := run(t, &service{})
-				by := ledger.Operator{UID: 7, Reason: archive.Digest{1}}
-				r.choose("chosen", base, ledger.Held{By: by})
-				if row.first {
-					r.choose("V 0", base.Derivation(1), ledger.Held{By: by})
-				} else {
-					r.drop("V", 1)
-				}
-				r.pass(time.Hour)
-				for _, e := range r.entries() {
-					if e.State.IsOpen() {
-						r.apply(ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Closed{By: by}}})
-					}
-				}
+	}, func(t *testing.T, row row) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			r := run(t, &service{})
+			by := ledger.Operator{UID: 7, Reason: archive.Digest{1}}
+			r.choose("chosen", base, ledger.Held{By: by})
+			if row.first {
+				r.choose("V 0", base.Derivation(1), ledger.Held{By: by})
+			} else {
 				r.drop("V", 1)
-				r.pass(time.Hour)
-				kit.Want(t, "states", r.states(), row.want)
-			})
+			}
+			r.pass(time.Hour)
+			for _, e := range r.entries() {
+				if e.State.IsOpen() {
+					r.apply(ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Closed{By: by}}})
+				}
+			}
+			r.drop("V", 1)
+			r.pass(time.Hour)
+			kit.Want(t, "states", r.states(), row.want)
 		})
-	}
+	})
 }
 
 // I2: a rebuilt ledger knows an invoice by the identity that it got in the place

@@ -14,10 +14,11 @@ import (
 // A file that looks cut off makes a folder wait that changed just now, and no other: it is never a reason to refuse one.
 func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 	long := strings.Repeat("x", 5000)
-	for name, row := range map[string]struct {
+	type row struct {
 		file, content string
 		waits         bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"PDF":           {"a.pdf", "%PDF-1.7 " + long + "\nstartxref\n1\n%%EOF\n", false},
 		"PDFCut":        {"a.pdf", "%PDF-1.7 " + long, true},
 		"PDFNamedDat":   {"a.dat", "%PDF-1.7 " + long, true},
@@ -28,23 +29,21 @@ func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 		"XMLCutInText":  {"a.XML", "<a>" + long, true},
 		"XMLCutInTag":   {"a.xml", "<a>" + long + "</", true},
 		"ShorterThanIt": {"a.pdf", "%PDF", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for file, content := range map[string]string{row.file: row.content, "metadata.json": `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"}`} {
-				kit.Must(t, os.WriteFile(dir+"/"+file, []byte(content), 0o600))
-			}
-			root := kit.Value(os.OpenRoot(dir))(t)
-			defer root.Close()
-			rules := Rules{Vault: "V", CutOffPatience: 5 * time.Minute, Now: time.Now}
-			_, err := ValidateFolder(t.Context(), root, rules)
-			kit.Check(t, errors.Is(err, ErrChanged) == row.waits && (err == nil || row.waits), "%v", err)
-			rules.Now = func() time.Time { return time.Now().Add(6 * time.Minute) }
-			kit.Want(t, "for ever", kit.Err(ValidateFolder(t.Context(), root, rules)), nil)
-			rules.Now = func() time.Time { return time.Now().Add(-time.Hour) } // the file server's clock is ahead
-			kit.Want(t, "clock behind", kit.Err(ValidateFolder(t.Context(), root, rules)), nil)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		dir := t.TempDir()
+		for file, content := range map[string]string{row.file: row.content, "metadata.json": `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"}`} {
+			kit.Must(t, os.WriteFile(dir+"/"+file, []byte(content), 0o600))
+		}
+		root := kit.Value(os.OpenRoot(dir))(t)
+		defer root.Close()
+		rules := Rules{Vault: "V", CutOffPatience: 5 * time.Minute, Now: time.Now}
+		_, err := ValidateFolder(t.Context(), root, rules)
+		kit.Check(t, errors.Is(err, ErrChanged) == row.waits && (err == nil || row.waits), "%v", err)
+		rules.Now = func() time.Time { return time.Now().Add(6 * time.Minute) }
+		kit.Want(t, "for ever", kit.Err(ValidateFolder(t.Context(), root, rules)), nil)
+		rules.Now = func() time.Time { return time.Now().Add(-time.Hour) } // the file server's clock is ahead
+		kit.Want(t, "clock behind", kit.Err(ValidateFolder(t.Context(), root, rules)), nil)
+	})
 }
 
 // I4: what looks cut off is packed and named, on each route, small or large. A
@@ -81,10 +80,11 @@ func TestEndings_I4_OfEachRoute(t *testing.T) {
 // What can be read of a refused sidecar comes with the refusal, field by field and letter by letter.
 func TestRefusal_KeepsWhatCanBeRead(t *testing.T) {
 	long := strings.Repeat("x", archive.MaxAsRead)
-	for name, row := range map[string]struct {
+	type row struct {
 		sidecar string
 		want    archive.AsRead
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"WrongDate": {`{"documentType": "Invoice", "documentId": "D1", "documentDate": "31.10.2026", "amount": 1234.56, "currencyCode": "EUR"}`,
 			archive.AsRead{Type: "Invoice", Number: "D1", Date: "31.10.2026", Amount: "1234.56", Currency: "EUR"}},
 		"WrongKinds": {`{"documentId": 4711, "documentDate": 20261031, "amount": "1\u00a0234,56 €", "senderIds": "DE1", "recipientIds": ["DE999", 7]}`,
@@ -96,14 +96,12 @@ func TestRefusal_KeepsWhatCanBeRead(t *testing.T) {
 		"AsLongAsAllowed":   {`{"documentId": "` + long + `", "senderName": "` + long + `x"}`, archive.AsRead{Number: long}},
 		"NoJSON":            {`{"documentId": "D1", "documentDate": 31.10.2026}`, archive.AsRead{}},
 		"NoObject":          {`["documentId", "D1"]`, archive.AsRead{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, root := drop(t, tree{"metadata.json": row.sidecar, "rechnung.pdf": "%PDF"})
-			_, err := ValidateFolder(t.Context(), root, Rules{Vault: "V", Defaults: map[string]any{"recipientName": "By default"}})
-			refusal, is := errors.AsType[*Refusal](err)
-			kit.Check(t, is && refusal.AsRead == row.want, "%v: %+v, want %+v", err, refusal, row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		_, root := drop(t, tree{"metadata.json": row.sidecar, "rechnung.pdf": "%PDF"})
+		_, err := ValidateFolder(t.Context(), root, Rules{Vault: "V", Defaults: map[string]any{"recipientName": "By default"}})
+		refusal, is := errors.AsType[*Refusal](err)
+		kit.Check(t, is && refusal.AsRead == row.want, "%v: %+v, want %+v", err, refusal, row.want)
+	})
 }
 
 // It does not matter what the folder is refused for; and what is packed says it, too, for it may be a duplicate.

@@ -94,10 +94,11 @@ func FuzzSqueeze(f *testing.F) {
 func TestSplit_LooksForRepetitionsWhereThereAreSome(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	picture := scanned(r, 600, 800)
-	for name, row := range map[string]struct {
+	type row struct {
 		content string
 		matched [2]int // percent: at least, at most
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Text":                  {prose(r, 100_000), [2]int{100, 100}},
 		"Noise":                 {noise(1, 100_000), [2]int{0, 0}},
 		"NoiseThenText":         {noise(1, 100_000) + prose(r, 100_000), [2]int{50, 52}},
@@ -114,22 +115,20 @@ func TestSplit_LooksForRepetitionsWhereThereAreSome(t *testing.T) {
 		"PictureInAnotherFile":  {"%PDF-1.7\n" + prose(r, 5_000) + picture + prose(r, 5_000), [2]int{1, 25}},
 		"LongStreamsOfAPDF":     {"%PDF-1.7\nstream\n" + noise(8, 90_000) + "\nendstream\nstream\n" + noise(9, 30_000), [2]int{0, 5}},
 		"EndstreamInsideStream": {"stream\n" + noise(6, 40_000) + "endstream" + noise(7, 40_000), [2]int{0, 5}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			matchedBytes, again := 0, ""
-			err := splitRuns([]byte(row.content), func(w encoding, data []byte) error {
-				if w == matched {
-					matchedBytes += len(data)
-				}
-				again += string(data)
-				return nil
-			})
-			if percent := matchedBytes * 100 / len(row.content); err != nil || percent < row.matched[0] || percent > row.matched[1] {
-				t.Errorf("%d %% of %d bytes, want %v: %v", percent, len(row.content), row.matched, err)
+	}, func(t *testing.T, row row) {
+		matchedBytes, again := 0, ""
+		err := splitRuns([]byte(row.content), func(w encoding, data []byte) error {
+			if w == matched {
+				matchedBytes += len(data)
 			}
-			kit.Want(t, "the runs are not the content", again, row.content)
+			again += string(data)
+			return nil
 		})
-	}
+		if percent := matchedBytes * 100 / len(row.content); err != nil || percent < row.matched[0] || percent > row.matched[1] {
+			t.Errorf("%d %% of %d bytes, want %v: %v", percent, len(row.content), row.matched, err)
+		}
+		kit.Want(t, "the runs are not the content", again, row.content)
+	})
 }
 
 // level9 is the size of the same content at the highest level throughout.

@@ -117,12 +117,13 @@ func TestNetwork_I4_I10_DocumentAndFiles(t *testing.T) {
 }
 
 func TestNetwork_Taken(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		files  tree
 		change func(r *NetworkRules)
 		count  int
 		others []string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"OnlyTheDocument": {files: tree{"document.json": networkDocument}, others: []string{"document.json"}},
 		"ByteOrderMark":   {files: tree{"document.json": "\xef\xbb\xbf" + networkDocument, "a.pdf": "x"}, count: 1, others: []string{"document.json"}},
 		"InCapitals":      {files: tree{"Document.JSON": networkDocument, "a.pdf": "x"}, count: 1, others: []string{"Document.JSON"}},
@@ -133,27 +134,25 @@ func TestNetwork_Taken(t *testing.T) {
 		"NoType":       {files: tree{"document.json": strings.Replace(networkDocument, `"documentType": "Invoice",`, "", 1)}, others: []string{"document.json"}},
 		"EmptyFolder":  {files: tree{"document.json": networkDocument, "a/.DS_Store": "x"}, others: []string{"document.json"}},
 		"SidecarAsked": {files: tree{"document.json": networkDocument}, change: func(r *NetworkRules) { r.IncludeSidecar = true }, others: []string{"document.json"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, root := drop(t, row.files)
-			r := networkRules
-			if row.change != nil {
-				row.change(&r)
-			}
-			s, path, err := sealNetwork(t, root, r, nil)
-			kit.Must(t, err)
-			var others []string
-			for _, f := range s.Others {
-				others = append(others, f.Path)
-			}
-			names, _ := entriesOf(t, path)
-			if len(s.Files) != row.count || !slices.Equal(others, row.others) || names[0] != row.others[0] || len(names) != 1+row.count {
-				t.Errorf("%+v, %q, %q, want len(s.Files) = %v, others = %v, names[0] = %v, len(names) = %v", s.Files, others, names, row.count, row.others, row.others[0], 1+row.count)
-			}
-			missing, err := FindMissingNetworkFiles(root, r)
-			kit.Check(t, err == nil && len(missing) <= 0, "waits for %q, %v", missing, err)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		_, root := drop(t, row.files)
+		r := networkRules
+		if row.change != nil {
+			row.change(&r)
+		}
+		s, path, err := sealNetwork(t, root, r, nil)
+		kit.Must(t, err)
+		var others []string
+		for _, f := range s.Others {
+			others = append(others, f.Path)
+		}
+		names, _ := entriesOf(t, path)
+		if len(s.Files) != row.count || !slices.Equal(others, row.others) || names[0] != row.others[0] || len(names) != 1+row.count {
+			t.Errorf("%+v, %q, %q, want len(s.Files) = %v, others = %v, names[0] = %v, len(names) = %v", s.Files, others, names, row.count, row.others, row.others[0], 1+row.count)
+		}
+		missing, err := FindMissingNetworkFiles(root, r)
+		kit.Check(t, err == nil && len(missing) <= 0, "waits for %q, %v", missing, err)
+	})
 }
 
 func utf16Text(s string) string {
@@ -346,11 +345,12 @@ func TestNetwork_I17_SameStateOtherDocument(t *testing.T) {
 
 // I24: a fault of a disk or of rights is no fault of the folder, and a damaged ZIP never gets its name.
 func TestNetwork_I24_EnvironmentIsNoRefusal(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		change func(r *NetworkRules)
 		hook   durable.Hook
 		want   error
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NoRight": {change: func(r *NetworkRules) {
 			r.openFile = func(_ *os.Root, path string) (*os.File, fs.FileInfo, error) {
 				return nil, nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EACCES}
@@ -366,17 +366,15 @@ func TestNetwork_I24_EnvironmentIsNoRefusal(t *testing.T) {
 		"RenameFails": {hook: failOn("rename", syscall.EIO), want: syscall.EIO},
 		"NoCheck":     {change: func(r *NetworkRules) { r.Check = nil }},
 		"BadName":     {change: func(r *NetworkRules) { r.Sidecar = "Thumbs.db" }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, root := drop(t, tree{"document.json": networkDocument, "a.pdf": "x"})
-			r := networkRules
-			if row.change != nil {
-				row.change(&r)
-			}
-			_, _, err := sealNetwork(t, root, r, row.hook)
-			kit.Check(t, err != nil && !isRefusal(err) && !errors.Is(err, ErrChanged) && (row.want == nil || errors.Is(err, row.want)), "got %v", err)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		_, root := drop(t, tree{"document.json": networkDocument, "a.pdf": "x"})
+		r := networkRules
+		if row.change != nil {
+			row.change(&r)
+		}
+		_, _, err := sealNetwork(t, root, r, row.hook)
+		kit.Check(t, err != nil && !isRefusal(err) && !errors.Is(err, ErrChanged) && (row.want == nil || errors.Is(err, row.want)), "got %v", err)
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, root := drop(t, tree{"document.json": networkDocument})

@@ -38,46 +38,45 @@ func copyPDF(t *testing.T, root *os.Root, r PDFRules, hook durable.Hook) (Sealed
 
 // I4: the copy has the bytes of the PDF, and everything about it follows from those bytes and the rules.
 func TestPDF_I4_ByteCopy(t *testing.T) {
-	for name, content := range map[string]string{
+	kit.Rows(t, map[string]string{
 		"Small": goodPDF, "HeadLater": strings.Repeat(" ", 1000) + goodPDF, "EndEarlier": goodPDF + strings.Repeat("\x00", 1000),
 		"TwoPieces": "%PDF-1.7" + strings.Repeat("x", chunkSize-4) + "%%EOF", "EndInTwoPieces": "%PDF-1.7" + strings.Repeat("x", chunkSize-8-2) + "%%EOF", "OneByteMore": "%PDF-" + strings.Repeat("x", chunkSize-9) + "%%EOF",
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, root := drop(t, tree{"Mu\u0308ller 7.PDF": content, "_REASON.txt": "old", "Thumbs.db": "x"})
-			s, path, err := copyPDF(t, root, pdfRules, nil)
-			kit.Must(t, err)
-			copied, _ := os.ReadFile(path)
-			sum := archive.Sum([]byte(content))
-			if string(copied) != content || s.Content != sum || s.Package != (archive.Package{Path: "k.pdf", Size: int64(len(content)), SHA256: sum, MD5: md5.Sum([]byte(content))}) {
-				t.Errorf("%+v", s.Package)
-			}
-			if !slices.Equal(s.Files, []archive.File{{Path: "M\u00fcller 7.PDF", Size: int64(len(content)), SHA256: sum}}) || !slices.Equal(s.Junk, []string{"Thumbs.db", "_REASON.txt"}) {
-				t.Errorf("%+v, %q, want s.Files = %v, s.Junk = %v", s.Files, s.Junk, []archive.File{{Path: "M\u00fcller 7.PDF", Size: int64(len(content)), SHA256: sum}}, []string{"Thumbs.db", "_REASON.txt"})
-			}
-			want := `{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`
-			if string(s.Request) != want || s.ID != archive.DerivePDFID("ap@in.example", sum) || s.Metadata != archive.Sum([]byte("ap@in.example")) {
-				t.Errorf("%s, %s, %s, want string(s.Request) = %v, s.ID = %v, s.Metadata = %v", s.Request, s.ID, s.Metadata, want, archive.DerivePDFID("ap@in.example", sum), archive.Sum([]byte("ap@in.example")))
-			}
-			// Another name and another person to tell make no other document.
-			kit.Must(t, os.Rename(filepath.Join(dir, "Mu\u0308ller 7.PDF"), dir+"/x"))
-			r := pdfRules
-			r.Notify = "other@acme.example"
-			if again, _, err := copyPDF(t, root, r, nil); err != nil || again.ID != s.ID || again.Metadata != s.Metadata || again.Package != s.Package {
-				t.Errorf("%+v, %v, want no error, again.ID = %v, again.Metadata = %v, again.Package = %v", again, err, s.ID, s.Metadata, s.Package)
-			}
-			kit.Want(t, "info.Mode()", kit.Value(os.Stat(path))(t).Mode(), 0o600)
-		})
-	}
+	}, func(t *testing.T, content string) {
+		dir, root := drop(t, tree{"Mu\u0308ller 7.PDF": content, "_REASON.txt": "old", "Thumbs.db": "x"})
+		s, path, err := copyPDF(t, root, pdfRules, nil)
+		kit.Must(t, err)
+		copied, _ := os.ReadFile(path)
+		sum := archive.Sum([]byte(content))
+		if string(copied) != content || s.Content != sum || s.Package != (archive.Package{Path: "k.pdf", Size: int64(len(content)), SHA256: sum, MD5: md5.Sum([]byte(content))}) {
+			t.Errorf("%+v", s.Package)
+		}
+		if !slices.Equal(s.Files, []archive.File{{Path: "M\u00fcller 7.PDF", Size: int64(len(content)), SHA256: sum}}) || !slices.Equal(s.Junk, []string{"Thumbs.db", "_REASON.txt"}) {
+			t.Errorf("%+v, %q, want s.Files = %v, s.Junk = %v", s.Files, s.Junk, []archive.File{{Path: "M\u00fcller 7.PDF", Size: int64(len(content)), SHA256: sum}}, []string{"Thumbs.db", "_REASON.txt"})
+		}
+		want := `{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`
+		if string(s.Request) != want || s.ID != archive.DerivePDFID("ap@in.example", sum) || s.Metadata != archive.Sum([]byte("ap@in.example")) {
+			t.Errorf("%s, %s, %s, want string(s.Request) = %v, s.ID = %v, s.Metadata = %v", s.Request, s.ID, s.Metadata, want, archive.DerivePDFID("ap@in.example", sum), archive.Sum([]byte("ap@in.example")))
+		}
+		// Another name and another person to tell make no other document.
+		kit.Must(t, os.Rename(filepath.Join(dir, "Mu\u0308ller 7.PDF"), dir+"/x"))
+		r := pdfRules
+		r.Notify = "other@acme.example"
+		if again, _, err := copyPDF(t, root, r, nil); err != nil || again.ID != s.ID || again.Metadata != s.Metadata || again.Package != s.Package {
+			t.Errorf("%+v, %v, want no error, again.ID = %v, again.Metadata = %v, again.Package = %v", again, err, s.ID, s.Metadata, s.Package)
+		}
+		kit.Want(t, "info.Mode()", kit.Value(os.Stat(path))(t).Mode(), 0o600)
+	})
 }
 
 // Each bad file has its words for the clerk who dropped it.
 func TestPDF_Refused(t *testing.T) {
 	link := func(t *testing.T, dir string) { os.Symlink("/etc/passwd", dir+"/scan7.pdf") }
-	for name, row := range map[string]struct {
+	type row struct {
 		files tree
 		more  func(t *testing.T, dir string)
 		text  string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"NoPDF":         {files: tree{"brief.docx": "PK\x03\x04 a document %%EOF"}, text: `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back.`},
 		"LargeNoPDF":    {files: tree{"brief.docx": strings.Repeat("x", 90_000)}, text: `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back.`},
 		"HeadTooLate":   {files: tree{"a.pdf": strings.Repeat(" ", 1020) + goodPDF}, text: `NOT SENT. "a.pdf" is no PDF. Save it as PDF, then move the PDF back.`},
@@ -95,27 +94,25 @@ func TestPDF_Refused(t *testing.T) {
 		"InvalidName":   {files: tree{"a\xff.pdf": goodPDF}, text: "not valid UTF-8"},
 		"TurnedName":    {files: tree{"a\u202efdp.exe": goodPDF}, text: "turns the reading direction"},
 		"Backslash":     {files: tree{`..\x.pdf`: goodPDF}, text: "backslash"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, root := drop(t, row.files)
-			if row.more != nil {
-				row.more(t, dir)
+	}, func(t *testing.T, row row) {
+		dir, root := drop(t, row.files)
+		if row.more != nil {
+			row.more(t, dir)
+		}
+		_, _, err := copyPDF(t, root, pdfRules, nil)
+		refused, ok := errors.AsType[*Refusal](err)
+		kit.Need(t, ok, "got %v, want a refusal", err)
+		said := strings.TrimSuffix(refused.Text(), "\n")
+		kit.Check(t, said == row.text || !strings.HasPrefix(row.text, "NOT") && strings.Contains(said, row.text), "got  %s\nwant %s", said, row.text)
+		for file := range row.files {
+			if _, err := ValidatePDF(context.Background(), root, file, pdfRules); len(row.files) == 1 && file == filepath.Base(file) && file != "Thumbs.db" && (err == nil || err.Error() != refused.Error()) {
+				t.Errorf("ValidatePDF says %v, BuildPDF %v", err, refused)
 			}
-			_, _, err := copyPDF(t, root, pdfRules, nil)
-			refused, ok := errors.AsType[*Refusal](err)
-			kit.Need(t, ok, "got %v, want a refusal", err)
-			said := strings.TrimSuffix(refused.Text(), "\n")
-			kit.Check(t, said == row.text || !strings.HasPrefix(row.text, "NOT") && strings.Contains(said, row.text), "got  %s\nwant %s", said, row.text)
-			for file := range row.files {
-				if _, err := ValidatePDF(context.Background(), root, file, pdfRules); len(row.files) == 1 && file == filepath.Base(file) && file != "Thumbs.db" && (err == nil || err.Error() != refused.Error()) {
-					t.Errorf("ValidatePDF says %v, BuildPDF %v", err, refused)
-				}
-			}
-			if strings.Contains(refused.Text(), "ARCHIVED") || !strings.HasPrefix(refused.Error(), "PDF refused: ") {
-				t.Errorf("%s\n%s\nwant refused.Text() without \"ARCHIVED\", refused that begins with \"PDF refused: \"", refused.Text(), refused)
-			}
-		})
-	}
+		}
+		if strings.Contains(refused.Text(), "ARCHIVED") || !strings.HasPrefix(refused.Error(), "PDF refused: ") {
+			t.Errorf("%s\n%s\nwant refused.Text() without \"ARCHIVED\", refused that begins with \"PDF refused: \"", refused.Text(), refused)
+		}
+	})
 }
 
 // I17: a PDF that changes while it is copied is neither refused nor taken.

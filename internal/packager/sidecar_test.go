@@ -283,11 +283,12 @@ func FuzzSidecar(f *testing.F) {
 func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
 	const meta = `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"`
 	backup := "a.pdf~"
-	for name, row := range map[string]struct {
+	type row struct {
 		files      tree
 		sent, junk string
 		complete   string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"BesideTheirFile": {tree{"metadata.json": meta + "}", "a.pdf": "a", "sub/b.ods": "b", backup: "x", ".~lock.a.pdf#": "x", "sub/.b.ods.swp": "x", "metadata.json.bak": "x", "a.pdf:Zone.Identifier": "x"},
 			"a.pdf sub/b.ods", ".~lock.a.pdf# a.pdf:Zone.Identifier a.pdf~ metadata.json.bak sub/.b.ods.swp", ""},
 		"Alone":             {tree{"metadata.json": meta + "}", "a.pdf": "a", "b.pdf~": "x", "sub/a.pdf~": "x", ".~lock.c.ods#": "x"}, ".~lock.c.ods# a.pdf b.pdf~ sub/a.pdf~", "", ""},
@@ -296,20 +297,18 @@ func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
 		"FolderIsNoBackup":  {tree{"metadata.json": meta + "}", "a.pdf": "a", "a.pdf~/b.pdf": "x"}, "a.pdf a.pdf~/b.pdf", "", ""},
 		"ThumbnailsOfANAS":  {tree{"metadata.json": meta + "}", "a.pdf": "a", ".@__thumb/s100a.pdf": "x", ".AppleDouble/a.pdf": "x"}, "a.pdf", ".@__thumb/s100a.pdf .AppleDouble/a.pdf", ""},
 		"OneWithoutContent": {tree{"metadata.json": meta + "}", "a.pdf": "a", "a.pdf.lock": ""}, "a.pdf", "a.pdf.lock", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, root := drop(t, row.files)
-			r := rules
-			r.Complete = row.complete
-			s := kit.Value(ValidateFolder(t.Context(), root, r))(t)
-			var sent []string
-			for _, f := range s.Files {
-				sent = append(sent, f.Path)
-			}
-			kit.Want(t, "sent", strings.Join(sent, " "), row.sent)
-			kit.Want(t, "ignored", strings.Join(s.Junk, " "), row.junk)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		_, root := drop(t, row.files)
+		r := rules
+		r.Complete = row.complete
+		s := kit.Value(ValidateFolder(t.Context(), root, r))(t)
+		var sent []string
+		for _, f := range s.Files {
+			sent = append(sent, f.Path)
+		}
+		kit.Want(t, "sent", strings.Join(sent, " "), row.sent)
+		kit.Want(t, "ignored", strings.Join(s.Junk, " "), row.junk)
+	})
 	for _, waits := range []string{".a.pdf.icloud", ".a.pdf.Xy12Zz", "a.pdf.partial", "sub/a.gdoc"} {
 		_, root := drop(t, tree{"metadata.json": meta + "}", "a.pdf": "a", waits: "x"})
 		kit.Fails(t, waits+": err", kit.Err(ValidateFolder(t.Context(), root, rules)), ErrChanged)
@@ -319,30 +318,28 @@ func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
 // A copied template is refused until its number and date are written into it,
 // and then taken; the example in the help is taken.
 func TestTemplate_FilledInIsTaken(t *testing.T) {
-	for name, rules := range map[string]Rules{
+	kit.Rows(t, map[string]Rules{
 		"Plain":    {Vault: "V"},
 		"List":     {Vault: "V", Complete: "list"},
 		"Marker":   {Vault: "V", Complete: "marker", Sidecar: "rechnung.json"},
 		"Defaults": {Vault: "V", Defaults: map[string]any{"recipientName": "Acme <GmbH>", "recipientIds": []any{"DE1"}, "documentType": "CreditNote", "amount": json.Number("1.10")}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			form, help := MakeTemplate(rules)
-			_, example, found := strings.Cut(help, "A whole one:\n\n")
-			kit.Need(t, found && !strings.Contains(help, "\r"), "help = %v, want found, help without \"\\r\"", help)
-			filled := strings.NewReplacer(`"amount": ""`, `"amount": "119.00"`, `"senderName": ""`, `"senderName": "Huber"`, `"documentId": ""`, `"documentId": "4711"`, `"documentDate": ""`, `"documentDate": "2026-10-31"`, `"files": []`, `"files": ["rechnung.pdf"]`).Replace(string(form))
-			for _, sidecar := range []string{filled, example} {
-				_, err := validate(t, rules, sidecar)
-				kit.Check(t, err == nil, "%v\n%s", err, sidecar)
-			}
-			_, err := validate(t, rules, string(form))
-			refusal, ok := errors.AsType[*Refusal](err)
-			if !ok || !strings.Contains(refusal.Text(), `"documentId" is missing`) || !strings.Contains(refusal.Text(), `"documentDate" is missing`) {
-				t.Errorf("as it is: %v", err)
-			}
-			again, _ := MakeTemplate(rules)
-			kit.Check(t, string(again) == string(form), "not the same twice")
-		})
-	}
+	}, func(t *testing.T, rules Rules) {
+		form, help := MakeTemplate(rules)
+		_, example, found := strings.Cut(help, "A whole one:\n\n")
+		kit.Need(t, found && !strings.Contains(help, "\r"), "help = %v, want found, help without \"\\r\"", help)
+		filled := strings.NewReplacer(`"amount": ""`, `"amount": "119.00"`, `"senderName": ""`, `"senderName": "Huber"`, `"documentId": ""`, `"documentId": "4711"`, `"documentDate": ""`, `"documentDate": "2026-10-31"`, `"files": []`, `"files": ["rechnung.pdf"]`).Replace(string(form))
+		for _, sidecar := range []string{filled, example} {
+			_, err := validate(t, rules, sidecar)
+			kit.Check(t, err == nil, "%v\n%s", err, sidecar)
+		}
+		_, err := validate(t, rules, string(form))
+		refusal, ok := errors.AsType[*Refusal](err)
+		if !ok || !strings.Contains(refusal.Text(), `"documentId" is missing`) || !strings.Contains(refusal.Text(), `"documentDate" is missing`) {
+			t.Errorf("as it is: %v", err)
+		}
+		again, _ := MakeTemplate(rules)
+		kit.Check(t, string(again) == string(form), "not the same twice")
+	})
 }
 
 func validate(t *testing.T, rules Rules, sidecar string) (SealedFolder, error) {

@@ -147,26 +147,25 @@ func TestStatus_I12_DeliveredIsNotArchived(t *testing.T) {
 // nothing was delivered has neither.
 func TestCharts_I12_DeliveredIsASeriesOfItsOwn(t *testing.T) {
 	delivered := time.Date(2026, 11, 20, 9, 15, 0, 0, time.UTC)
-	for name, row := range map[string]struct {
+	type row struct {
 		delivered uint64
 		want      int
-	}{"NothingDelivered": {0, 0}, "Delivered": {3, 1}} {
-		t.Run(name, func(t *testing.T) {
-			s := statusOf{}
-			h := present.NewHistory(s.About().Clock)
-			h.Days[29].Archived, h.Months[23].Archived = 2, 2
-			h.Days[29].Delivered, h.Months[23].Delivered = row.delivered, row.delivered
-			h.SetDelays([]time.Duration{time.Minute, time.Hour}, make([]time.Duration, row.delivered))
-			s.history = &h
-			if row.delivered > 0 {
-				s.summary.LastDelivered = &delivered
-			}
-			body := visit(t, New(s, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, "en", http.MethodGet, "/").Body.String()
-			for text, want := range map[string]int{`<rect class="archived"`: 4, `<rect class="delivered"`: 3 * row.want, `<span class="key delivered">`: row.want, `<th scope="col">delivered</th>`: 3 * row.want,
-				`<td>2</td><td>0</td><td>3</td>`: 2 * row.want, "From taken to archived or delivered</h3>": row.want, "Of the newest 3 delivered PDFs, which are not archived.": row.want, "Last delivered today 09:15–09:30.": row.want} {
-				got := strings.Count(body, text)
-				kit.Check(t, got == want, "%s: %d times, want %d in\n%s", text, got, want, body)
-			}
-		})
 	}
+	kit.Rows(t, map[string]row{"NothingDelivered": {0, 0}, "Delivered": {3, 1}}, func(t *testing.T, row row) {
+		s := statusOf{}
+		h := present.NewHistory(s.About().Clock)
+		h.Days[29].Archived, h.Months[23].Archived = 2, 2
+		h.Days[29].Delivered, h.Months[23].Delivered = row.delivered, row.delivered
+		h.SetDelays([]time.Duration{time.Minute, time.Hour}, make([]time.Duration, row.delivered))
+		s.history = &h
+		if row.delivered > 0 {
+			s.summary.LastDelivered = &delivered
+		}
+		body := visit(t, New(s, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, "en", http.MethodGet, "/").Body.String()
+		for text, want := range map[string]int{`<rect class="archived"`: 4, `<rect class="delivered"`: 3 * row.want, `<span class="key delivered">`: row.want, `<th scope="col">delivered</th>`: 3 * row.want,
+			`<td>2</td><td>0</td><td>3</td>`: 2 * row.want, "From taken to archived or delivered</h3>": row.want, "Of the newest 3 delivered PDFs, which are not archived.": row.want, "Last delivered today 09:15–09:30.": row.want} {
+			got := strings.Count(body, text)
+			kit.Check(t, got == want, "%s: %d times, want %d in\n%s", text, got, want, body)
+		}
+	})
 }

@@ -12,10 +12,11 @@ import (
 // I26: a pause, a drop folder that is away, an old folder, a contradiction and a balance that does not agree are told within a
 // minute; what ends by itself in a moment is not.
 func TestUnfitReasons_I26(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		spoil func(*StatusSummary)
 		want  string
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Calm": {func(*StatusSummary) {}, ""},
 		"PauseBegins": {func(s *StatusSummary) {
 			s.Pauses = []PausedTarget{{Route: "vault ACME", Since: noon.Add(-29 * time.Second)}}
@@ -35,22 +36,21 @@ func TestUnfitReasons_I26(t *testing.T) {
 		"Damage":       {func(s *StatusSummary) { s.Damage = "page 7" }, "the ledger cannot be read: page 7"},
 		"Full":         {func(s *StatusSummary) { s.Disk.NothingNew = true }, "the disk of state_dir has less than min_free: nothing new is taken"},
 		"Stalled":      {func(s *StatusSummary) { s.StalledDrops = []string{"drop acme-in stands still"} }, "drop acme-in stands still"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := StatusSummary{At: noon, Attention: EntryCounts{}, Balance: Balance{Agrees: true}, Open: OpenCounts{Limit: (48 * time.Hour).Seconds()}}
-			row.spoil(&s)
-			s.AddNeeds(Clock{noon, time.UTC})
-			kit.Want(t, "the reasons", strings.Join(s.UnfitReasons(), "; "), row.want)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := StatusSummary{At: noon, Attention: EntryCounts{}, Balance: Balance{Agrees: true}, Open: OpenCounts{Limit: (48 * time.Hour).Seconds()}}
+		row.spoil(&s)
+		s.AddNeeds(Clock{noon, time.UTC})
+		kit.Want(t, "the reasons", strings.Join(s.UnfitReasons(), "; "), row.want)
+	})
 }
 
 // I12, I26: looks at the kept folders that never come to their end are a need.
 func TestNeeds_I12_I26_LooksThatNeverEnd(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		spoil func(s *StatusSummary, d *DropScan)
 		needs int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Late":          {func(*StatusSummary, *DropScan) {}, 1},
 		"InTime":        {func(_ *StatusSummary, d *DropScan) { d.Scan.KeptSince = noon.Add(-71 * time.Hour) }, 0},
 		"NoneYet":       {func(_ *StatusSummary, d *DropScan) { d.Scan.KeptSince = time.Time{} }, 0},
@@ -59,17 +59,15 @@ func TestNeeds_I12_I26_LooksThatNeverEnd(t *testing.T) {
 		"SafeMode":      {func(s *StatusSummary, _ *DropScan) { s.Safe = &SafeMode{} }, 0},
 		"Off":           {func(s *StatusSummary, _ *DropScan) { s.Running = false }, 0},
 		"NoDropAnyMore": {func(_ *StatusSummary, d *DropScan) { d.Configured = false }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := StatusSummary{Running: true, At: noon, Attention: EntryCounts{}, Balance: Balance{Agrees: true, States: map[string]uint64{"archived": 1}}}
-			d := DropScan{Name: "acme-in", Configured: true, Scan: ledger.Scan{KeptSince: noon.Add(-73 * time.Hour)}}
-			row.spoil(&s, &d)
-			c := Clock{noon, time.UTC}
-			s.AddScans([]DropScan{d}, c)
-			s.AddNeeds(c)
-			kit.Want(t, "needs about the check", s.CountNeeds()["check"], row.needs)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		s := StatusSummary{Running: true, At: noon, Attention: EntryCounts{}, Balance: Balance{Agrees: true, States: map[string]uint64{"archived": 1}}}
+		d := DropScan{Name: "acme-in", Configured: true, Scan: ledger.Scan{KeptSince: noon.Add(-73 * time.Hour)}}
+		row.spoil(&s, &d)
+		c := Clock{noon, time.UTC}
+		s.AddScans([]DropScan{d}, c)
+		s.AddNeeds(c)
+		kit.Want(t, "needs about the check", s.CountNeeds()["check"], row.needs)
+	})
 }
 
 // The full disk of a drop folder is a need and makes vaultd unfit: people get no

@@ -121,10 +121,11 @@ func TestResult_InPlainWords(t *testing.T) {
 
 func TestSelection_CountsAndRowsAlike(t *testing.T) {
 	s := filled(t, "production")
-	for name, row := range map[string]struct {
+	type row struct {
 		sel  Selection
 		want int
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"All":             {Selection{}, 7},
 		"Year":            {Selection{Year: 2026}, 6}, // three have no date and were taken then
 		"YearByDocument":  {Selection{Year: 2025}, 1},
@@ -135,19 +136,17 @@ func TestSelection_CountsAndRowsAlike(t *testing.T) {
 		"States":          {Selection{States: map[ledger.State]bool{ledger.Archived: true, ledger.Unclear: true}}, 4},
 		"YearAndState":    {Selection{Year: 2026, States: map[ledger.State]bool{ledger.Archived: true}}, 2},
 		"YearBeforeStart": {Selection{Year: 1999}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := s.config()
-			c.Select = row.sel
-			a := examine(t, c)
-			text, end := written(t, a, "json")
-			var all struct{ Documents []row2 }
-			kit.Must(t, json.Unmarshal([]byte(text), &all))
-			kit.Check(t, len(all.Documents) == row.want && a.Summary.Selected.Seen == uint64(row.want) && end.Rows == uint64(row.want) && end.Agrees,
-				"%d rows, %d counted, %+v", len(all.Documents), a.Summary.Selected.Seen, end)
-			kit.Want(t, "folders, selection agrees", []any{a.Summary.Whole.Seen, a.Summary.Selected.Agrees}, []any{uint64(7), true})
-		})
-	}
+	}, func(t *testing.T, row row) {
+		c := s.config()
+		c.Select = row.sel
+		a := examine(t, c)
+		text, end := written(t, a, "json")
+		var all struct{ Documents []row2 }
+		kit.Must(t, json.Unmarshal([]byte(text), &all))
+		kit.Check(t, len(all.Documents) == row.want && a.Summary.Selected.Seen == uint64(row.want) && end.Rows == uint64(row.want) && end.Agrees,
+			"%d rows, %d counted, %+v", len(all.Documents), a.Summary.Selected.Seen, end)
+		kit.Want(t, "folders, selection agrees", []any{a.Summary.Whole.Seen, a.Summary.Selected.Agrees}, []any{uint64(7), true})
+	})
 }
 
 type row2 struct{ Folder, State string }

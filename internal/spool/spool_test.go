@@ -258,46 +258,45 @@ func TestSpool_I21_I23_ReservesWhatIsNeeded(t *testing.T) {
 // its place and its time.
 func TestSpool_I23_AWaitEndsWithItsDocument(t *testing.T) {
 	large, small := archive.Key{1, 1}, archive.Key{1, 2}
-	for name, row := range map[string]struct {
+	type row struct {
 		asks, removed bool
 		waits         int // at the end
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"HeldOrClosed": {waits: 0},
 		"Removed":      {removed: true, waits: 0},
 		"StillWaits":   {asks: true, waits: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := openSpool(t, t.TempDir())
-				s.max, s.shares = 100e6, 1
-				kit.Must(t, s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "V", true, nil }))
-				kit.Must(t, s.BeginPackage(ledger.Vault, archive.Key{1}, "V", 60e6)) // of an unclear entry: it stays
-				since := time.Now()
+	}, func(t *testing.T, row row) {
+		synctest.Test(t, func(t *testing.T) {
+			s := openSpool(t, t.TempDir())
+			s.max, s.shares = 100e6, 1
+			kit.Must(t, s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "V", true, nil }))
+			kit.Must(t, s.BeginPackage(ledger.Vault, archive.Key{1}, "V", 60e6)) // of an unclear entry: it stays
+			since := time.Now()
+			kit.Fails(t, "the large one has room", s.BeginPackage(ledger.Vault, large, "V", 50e6), ingest.ErrFull)
+			kit.Fails(t, "a small one passes it", s.CheckSpace("V"), ingest.ErrFull)
+			if row.removed {
+				kit.Must(t, s.RemovePackage(ledger.Vault, large, "V"))
+			} else {
+				time.Sleep(askAgain)
+			}
+			kit.Want(t, "room for a try", s.CheckSpace("V"), nil)
+			if row.asks {
 				kit.Fails(t, "the large one has room", s.BeginPackage(ledger.Vault, large, "V", 50e6), ingest.ErrFull)
 				kit.Fails(t, "a small one passes it", s.CheckSpace("V"), ingest.ErrFull)
-				if row.removed {
-					kit.Must(t, s.RemovePackage(ledger.Vault, large, "V"))
-				} else {
-					time.Sleep(askAgain)
-				}
-				kit.Want(t, "room for a try", s.CheckSpace("V"), nil)
-				if row.asks {
-					kit.Fails(t, "the large one has room", s.BeginPackage(ledger.Vault, large, "V", 50e6), ingest.ErrFull)
-					kit.Fails(t, "a small one passes it", s.CheckSpace("V"), ingest.ErrFull)
-				}
-				kit.Must(t, s.BeginPackage(ledger.Vault, small, "V", 1e6)) // it was admitted before
-				if time.Sleep(longestWait); row.asks {
-					kit.Want(t, "the wait is there while it may ask", len(s.Waiting()), 1)
-					kit.Want(t, "it waits since", s.Waiting()[0].Since, since)
-				}
-				if !row.asks {
-					time.Sleep(time.Second)
-				}
-				kit.Want(t, "queues that wait", len(s.Waiting()), row.waits)
-				kit.Want(t, "room for the next", s.CheckSpace("V"), nil)
-			})
+			}
+			kit.Must(t, s.BeginPackage(ledger.Vault, small, "V", 1e6)) // it was admitted before
+			if time.Sleep(longestWait); row.asks {
+				kit.Want(t, "the wait is there while it may ask", len(s.Waiting()), 1)
+				kit.Want(t, "it waits since", s.Waiting()[0].Since, since)
+			}
+			if !row.asks {
+				time.Sleep(time.Second)
+			}
+			kit.Want(t, "queues that wait", len(s.Waiting()), row.waits)
+			kit.Want(t, "room for the next", s.CheckSpace("V"), nil)
 		})
-	}
+	})
 }
 
 func TestReserveFor(t *testing.T) {

@@ -18,20 +18,19 @@ import (
 
 // A planted lock file in the state directory is not opened: what has that content elsewhere is neither written nor cut.
 func TestLock_I19_APlantedLockFile(t *testing.T) {
-	for name, plant := range map[string]func(precious, lock string) error{"Link": os.Symlink, "HardLink": os.Link, "FIFO": func(_, lock string) error { return unix.Mkfifo(lock, 0o600) }} {
-		t.Run(name, func(t *testing.T) {
-			dir, other := t.TempDir(), t.TempDir()
-			const words = "what is precious to somebody else"
-			kit.Must(t, errors.Join(os.WriteFile(other+"/precious", []byte(words), 0o600), plant(other+"/precious", dir+"/vaultd.lock")))
-			f, err := Lock(dir, daemonRole)
-			if err == nil {
-				f.Close()
-			}
-			kit.Check(t, err != nil && strings.Contains(err.Error(), dir+"/vaultd.lock") && strings.Contains(err.Error(), "remove it"),
-				`%v, want an error, err with %q, err with "remove it"`, err, dir+"/vaultd.lock")
-			kit.Want(t, "written through the link", string(kit.Value(os.ReadFile(other+"/precious"))(t)), words)
-		})
-	}
+	type row func(precious, lock string) error
+	kit.Rows(t, map[string]row{"Link": os.Symlink, "HardLink": os.Link, "FIFO": func(_, lock string) error { return unix.Mkfifo(lock, 0o600) }}, func(t *testing.T, plant row) {
+		dir, other := t.TempDir(), t.TempDir()
+		const words = "what is precious to somebody else"
+		kit.Must(t, errors.Join(os.WriteFile(other+"/precious", []byte(words), 0o600), plant(other+"/precious", dir+"/vaultd.lock")))
+		f, err := Lock(dir, daemonRole)
+		if err == nil {
+			f.Close()
+		}
+		kit.Check(t, err != nil && strings.Contains(err.Error(), dir+"/vaultd.lock") && strings.Contains(err.Error(), "remove it"),
+			`%v, want an error, err with %q, err with "remove it"`, err, dir+"/vaultd.lock")
+		kit.Want(t, "written through the link", string(kit.Value(os.ReadFile(other+"/precious"))(t)), words)
+	})
 }
 
 // A command takes the lock of a daemon that died, and has not written its own name into it yet. The next daemon waits for it, as for any

@@ -318,24 +318,23 @@ func FuzzRegisterAnswer(f *testing.F) {
 
 // A ticket carries how long it is used: as long as its address says, and never longer than the window.
 func TestRegister_I6_ATicketIsUsedNoLongerThanTheWindow(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		window time.Duration
 		query  string
 		want   time.Duration
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Told":             {0, "X-Amz-Date=20261120T100000Z&X-Amz-Expires=300", 299 * time.Second},
 		"ToldLonger":       {0, "X-Amz-Date=20261120T100000Z&X-Amz-Expires=3600", 15 * time.Minute},
 		"ShorterWindow":    {time.Minute, "X-Amz-Date=20261120T100000Z&X-Amz-Expires=900", time.Minute},
 		"Untold":           {0, "", 15 * time.Minute},
 		"UntoldAndShorter": {time.Minute, "", time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, _ := client(t, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Date", "Fri, 20 Nov 2026 10:00:00 GMT")
-				fmt.Fprintf(w, `[{"bumId":"r1","clientUUID":%q,"archiveFileURL":%q}]`, idA, "https://b.example/k?"+row.query+"&X-Amz-Signature=1")
-			})
-			c = New(Config{API: c.api, Store: c.store, Now: c.now, Window: row.window})
-			kit.Want(t, "the life of the ticket", kit.Value(c.Register(t.Context(), "V", requests(idA)))(t).Tickets[idA].Life(), row.want)
+	}, func(t *testing.T, row row) {
+		c, _ := client(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", "Fri, 20 Nov 2026 10:00:00 GMT")
+			fmt.Fprintf(w, `[{"bumId":"r1","clientUUID":%q,"archiveFileURL":%q}]`, idA, "https://b.example/k?"+row.query+"&X-Amz-Signature=1")
 		})
-	}
+		c = New(Config{API: c.api, Store: c.store, Now: c.now, Window: row.window})
+		kit.Want(t, "the life of the ticket", kit.Value(c.Register(t.Context(), "V", requests(idA)))(t).Tickets[idA].Life(), row.want)
+	})
 }

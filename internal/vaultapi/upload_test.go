@@ -240,29 +240,28 @@ func TestUpload_I25_HostWithoutContentMD5(t *testing.T) {
 // once more without it, and once alone.
 func TestUpload_I25_ExpectRefused(t *testing.T) {
 	p := sealed(t, bytes.Repeat([]byte("PK"), 1_000_000))
-	for name, row := range map[string]struct {
+	type row struct {
 		always bool
 		want   int
-	}{"ItsQuestion": {false, 2}, "Everything": {true, 2}} {
-		t.Run(name, func(t *testing.T) {
-			n, whole := 0, int64(0)
-			c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
-				if n++; row.always || r.Header.Get("Expect") != "" {
-					w.WriteHeader(http.StatusExpectationFailed)
-					return
-				}
-				whole, _ = io.Copy(io.Discard, r.Body)
-			})
-			_, _, err := c.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}, p)
-			kit.Want(t, "requests", n, row.want)
-			if !row.always {
-				kit.Must(t, err)
-				kit.Want(t, "bytes", whole, p.Size)
-			} else if e := calls.Failed(t, err); e.Outcome != apicall.Refused || e.Status != http.StatusExpectationFailed {
-				t.Errorf("%v: %v, want e.Outcome = apicall.Refused, e.Status = 417", e.Outcome, e)
-			}
-		})
 	}
+	kit.Rows(t, map[string]row{"ItsQuestion": {false, 2}, "Everything": {true, 2}}, func(t *testing.T, row row) {
+		n, whole := 0, int64(0)
+		c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
+			if n++; row.always || r.Header.Get("Expect") != "" {
+				w.WriteHeader(http.StatusExpectationFailed)
+				return
+			}
+			whole, _ = io.Copy(io.Discard, r.Body)
+		})
+		_, _, err := c.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}, p)
+		kit.Want(t, "requests", n, row.want)
+		if !row.always {
+			kit.Must(t, err)
+			kit.Want(t, "bytes", whole, p.Size)
+		} else if e := calls.Failed(t, err); e.Outcome != apicall.Refused || e.Status != http.StatusExpectationFailed {
+			t.Errorf("%v: %v, want e.Outcome = apicall.Refused, e.Status = 417", e.Outcome, e)
+		}
+	})
 }
 
 func TestUpload_NotSent(t *testing.T) {

@@ -85,27 +85,26 @@ func TestIndexWalk_I32_EndsAndIsComplete(t *testing.T) {
 
 // Pages that bring nothing new end a walk, whatever their cursors are.
 func TestIndexWalk_I32_NeverEndingPages(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		page     func(n int) Page
 		read     int
 		complete bool
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"AlwaysEmpty":               {func(n int) Page { return indexPage(0, 0, 9, fmt.Sprint(n)) }, 0, false},
 		"AlwaysTheSame":             {func(n int) Page { return indexPage(0, 3, 9, fmt.Sprint(n)) }, 3, false},
 		"AlwaysTheSame_NotTold":     {func(n int) Page { return indexPage(0, 3, -1, fmt.Sprint(n)) }, 3, false},
 		"AlwaysTheSame_FoundIsMet":  {func(n int) Page { return indexPage(0, 3, 3, fmt.Sprint(n)) }, 3, true},
 		"AlwaysNew_OneDocumentEach": {func(n int) Page { return indexPage(n, n+1, -1, fmt.Sprint(n)) }, mostPages, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, n := newIndexWalk(), 0
-			for _, more := w.nextCursor(); more && n <= mostPages; _, more = w.nextCursor() {
-				w.addPage(row.page(n))
-				n++
-			}
-			r := w.result
-			kit.Check(t, n <= mostPages && r.Read == row.read && r.Complete == row.complete, "%d pages, %+v", n, r)
-		})
-	}
+	}, func(t *testing.T, row row) {
+		w, n := newIndexWalk(), 0
+		for _, more := w.nextCursor(); more && n <= mostPages; _, more = w.nextCursor() {
+			w.addPage(row.page(n))
+			n++
+		}
+		r := w.result
+		kit.Check(t, n <= mostPages && r.Read == row.read && r.Complete == row.complete, "%d pages, %+v", n, r)
+	})
 }
 
 // What identifies a document: its bumId, else its archiveId, else the whole record.

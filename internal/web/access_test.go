@@ -201,31 +201,29 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 // after an answer keep nobody from the health pages, and few of them stay open.
 func TestServe_I21_SilentConnectionsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"Silent": "", "HalfAQuestion": "GET /livez HTTP/1.1\r\n", "NothingMore": "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			address := serve(t, NewAccessGuard(Access{}, silent), sample())
-			var crowd []net.Conn
-			for range 300 {
-				conn := kit.Value(net.Dial("tcp", address))(t)
-				defer conn.Close()
-				io.WriteString(conn, text)
-				crowd = append(crowd, conn)
+	kit.Rows(t, map[string]string{"Silent": "", "HalfAQuestion": "GET /livez HTTP/1.1\r\n", "NothingMore": "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"}, func(t *testing.T, text string) {
+		t.Parallel()
+		address := serve(t, NewAccessGuard(Access{}, silent), sample())
+		var crowd []net.Conn
+		for range 300 {
+			conn := kit.Value(net.Dial("tcp", address))(t)
+			defer conn.Close()
+			io.WriteString(conn, text)
+			crowd = append(crowd, conn)
+		}
+		client := http.Client{Timeout: headerTime - time.Second, Transport: new(http.Transport)}
+		res, err := client.Get("http://" + address + "/livez")
+		kit.Need(t, err == nil, "beside %d others: %v, want an answer", len(crowd), err)
+		res.Body.Close()
+		open := 0
+		for _, conn := range crowd[:len(crowd)-maxFromThisHost] {
+			conn.SetReadDeadline(time.Now().Add(time.Second))
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				open++
 			}
-			client := http.Client{Timeout: headerTime - time.Second, Transport: new(http.Transport)}
-			res, err := client.Get("http://" + address + "/livez")
-			kit.Need(t, err == nil, "beside %d others: %v, want an answer", len(crowd), err)
-			res.Body.Close()
-			open := 0
-			for _, conn := range crowd[:len(crowd)-maxFromThisHost] {
-				conn.SetReadDeadline(time.Now().Add(time.Second))
-				if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-					open++
-				}
-			}
-			kit.Want(t, "old connections that are open", open, 0)
-		})
-	}
+		}
+		kit.Want(t, "old connections that are open", open, 0)
+	})
 }
 
 // addressed is a connection from an address, which only closes.

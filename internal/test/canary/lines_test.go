@@ -75,36 +75,34 @@ func journalOf(content []byte) (lines []byte) {
 
 // A secret in a line of the journal is found, although the block that holds it is deflated: in a small ledger and in a larger one.
 func TestJournalOf_I7_LooksIntoDeflatedBlocks(t *testing.T) {
-	for name, marks := range map[string]int{"Small": 1, "Larger": 300} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			err := boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()})
-			kit.Must(t, err)
-			l, err := boltledger.Open(boltledger.Config{Dir: dir})
-			kit.Must(t, err)
-			const bird = "CANARY-password-in-a-line"
-			for i := range marks {
-				cause := strings.Repeat("something else ", 20) // a short line is not deflated
-				if i == 0 {
-					cause += bird
-				}
-				err = errors.Join(err, l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, Cause: cause, At: time.Now()}, nil))
+	kit.Rows(t, map[string]int{"Small": 1, "Larger": 300}, func(t *testing.T, marks int) {
+		dir := t.TempDir()
+		err := boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()})
+		kit.Must(t, err)
+		l, err := boltledger.Open(boltledger.Config{Dir: dir})
+		kit.Must(t, err)
+		const bird = "CANARY-password-in-a-line"
+		for i := range marks {
+			cause := strings.Repeat("something else ", 20) // a short line is not deflated
+			if i == 0 {
+				cause += bird
 			}
-			kit.Must(t, errors.Join(err, l.Close()))
-			content := kit.Value(os.ReadFile(filepath.Join(dir, "ledger.db")))(t)
-			lines := journalOf(content)
-			kit.Check(t, bytes.Contains(lines, []byte(bird)) && bytes.Count(lines, []byte(`"event":"damaged"`)) >= marks,
-				"%d bytes of lines do not hold it", len(lines))
-			for _, b := range birds {
-				kit.Check(t, b.what != "secret" || b.form.Match(lines), "the search does not see it")
+			err = errors.Join(err, l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, Cause: cause, At: time.Now()}, nil))
+		}
+		kit.Must(t, errors.Join(err, l.Close()))
+		content := kit.Value(os.ReadFile(filepath.Join(dir, "ledger.db")))(t)
+		lines := journalOf(content)
+		kit.Check(t, bytes.Contains(lines, []byte(bird)) && bytes.Count(lines, []byte(`"event":"damaged"`)) >= marks,
+			"%d bytes of lines do not hold it", len(lines))
+		for _, b := range birds {
+			kit.Check(t, b.what != "secret" || b.form.Match(lines), "the search does not see it")
+		}
+		for i := range 200 { // a damaged file ends nothing
+			bad := bytes.Clone(content)
+			for at := i; at < len(bad); at += 997 {
+				bad[at] ^= byte(1 + i)
 			}
-			for i := range 200 { // a damaged file ends nothing
-				bad := bytes.Clone(content)
-				for at := i; at < len(bad); at += 997 {
-					bad[at] ^= byte(1 + i)
-				}
-				journalOf(bad)
-			}
-		})
-	}
+			journalOf(bad)
+		}
+	})
 }

@@ -32,7 +32,6 @@ func TestReading_I8_IncompleteAnswers(t *testing.T) {
 	} {
 		for _, form := range []string{"object", "string"} {
 			t.Run(name+"/"+form, func(t *testing.T) {
-				t.Parallel()
 				s := setup{readings: emulator.Readings{URLForm: form}, faults: first(4, "register", emulator.Fault{Kind: row.kind})}
 				virtual(t, s, func(t *testing.T, w *world) {
 					w.archives(hour)
@@ -57,7 +56,6 @@ func TestReading_I2_RepeatAfterLostAnswer(t *testing.T) {
 			"Empty":   {Kind: emulator.Empty},
 		} {
 			t.Run(repeat+"/"+name, func(t *testing.T) {
-				t.Parallel()
 				virtual(t, setup{readings: emulator.Readings{Repeat: repeat}, faults: first(2, "register", f)}, func(t *testing.T, w *world) {
 					w.archives(3 * hour)
 					again := slices.ContainsFunc(w.entries(), func(e ledger.Entry) bool { return e.Generation > 0 })
@@ -74,7 +72,6 @@ func TestReading_I12_ProxyPageIsNoAnswer(t *testing.T) {
 	for op, calls := range map[string]int{"register": 6, "upload": 6, "status": 8, "status-list": 8, "token": 8} {
 		for _, done := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/done=%v", op, done), func(t *testing.T) {
-				t.Parallel()
 				s := setup{faults: first(calls, op, emulator.Fault{Kind: emulator.HTML, IsAfterWork: done})}
 				if op == "token" {
 					s.service, s.client = tokensOnly, withTokens
@@ -98,7 +95,6 @@ func TestReading_I12_ProxyPageIsNoAnswer(t *testing.T) {
 func TestReading_I12_UnknownWordIsNoSuccess(t *testing.T) {
 	for _, words := range [][2]string{{"Verifying", "ArchivingPaused"}, {"archived", "SUCCESS"}} {
 		t.Run(words[0], func(t *testing.T) {
-			t.Parallel()
 			s := setup{readings: emulator.Readings{InProgressWord: words[0]},
 				service: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = 3*hour, 4*hour }}
 			virtual(t, s, func(t *testing.T, w *world) {
@@ -144,7 +140,6 @@ func TestReading_ErrorBodiesInWords(t *testing.T) {
 		"empty": {"no explanation given", "no explanation given"}, "html": {"an HTML page (a proxy's?)", "an HTML page (a proxy's?)"},
 	} {
 		t.Run(form, func(t *testing.T) {
-			t.Parallel()
 			s := setup{readings: emulator.Readings{ErrorBody: form}, daemon: func(c *daemon.Config) { c.BatchSize = 1 }}
 			s.faults = func(op string, n int) emulator.Fault {
 				if op != "register" || n > 2 {
@@ -189,7 +184,6 @@ func (w *world) reason() string {
 func TestReading_I4_DownloadsInThreeForms(t *testing.T) {
 	for _, form := range []string{"bytes", "redirect", "json"} {
 		t.Run(form, func(t *testing.T) {
-			t.Parallel()
 			virtual(t, setup{readings: emulator.Readings{Download: form}}, func(t *testing.T, w *world) {
 				w.archives(hour)
 				w.service.GrantDownloads(len(w.entries()))
@@ -223,7 +217,6 @@ func TestReading_ListsOfEachForm(t *testing.T) {
 		"Wrapped": {emulator.Readings{VaultList: "wrapped", NumbersAsStrings: true}, "Acme GmbH"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			virtual(t, setup{readings: row.readings}, func(t *testing.T, w *world) {
 				w.archives(hour)
 				vaults, err := w.client.Vaults(t.Context(), "ACME")
@@ -247,7 +240,6 @@ func TestReading_ListsOfEachForm(t *testing.T) {
 func TestReading_I21_HugeStatusAnswers(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("chunked=%v", chunked), func(t *testing.T) {
-			t.Parallel()
 			s := setup{folders: 1, faults: first(4, "status", emulator.Fault{Kind: emulator.Huge, PaddingSize: 1 << 20, Chunked: chunked})} // too few for the list to be asked
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.archives(6 * hour)
@@ -297,7 +289,6 @@ func TestReading_I2_I12_ArchivesUnderEach(t *testing.T) {
 		"RepeatGivesSame":          {readings: emulator.Readings{Repeat: "same"}},
 		"RepeatIsRefused":          {readings: emulator.Readings{Repeat: "refuse"}},
 	}, func(t *testing.T, s setup) {
-		t.Parallel()
 		virtual(t, s, func(t *testing.T, w *world) { w.archives(hour) })
 	})
 }

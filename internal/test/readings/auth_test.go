@@ -24,7 +24,6 @@ func withTokens(c *apicall.Config) { c.Auth.Method = apicall.OAuth2 }
 // it is: the route pauses, says so and calls a person.
 func TestReading_I12_I26_StandInInProduction(t *testing.T) {
 	kit.Rows(t, map[string]string{"Everywhere": "", "AtTheStore": apiHost, "ForTokens": "tokens"}, func(t *testing.T, hides string) {
-		t.Parallel()
 		s := setup{client: func(c *apicall.Config) { c.RefusedHeader = emulator.Header }}
 		if hides == "tokens" {
 			s.service, s.client = tokensOnly, func(c *apicall.Config) { withTokens(c); c.RefusedHeader = emulator.Header }
@@ -53,7 +52,6 @@ func TestReading_I12_I26_StandInInProduction(t *testing.T) {
 func TestReading_I24_TokenTypes(t *testing.T) {
 	for kind, isUsed := range map[string]bool{"bearer": true, "BearerToken": true, "urn:x:bearer": true, "none": true, "DPoP": false, "mac": false} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
 			s := setup{service: tokensOnly, client: withTokens, readings: emulator.Readings{TokenType: kind}}
 			virtual(t, s, func(t *testing.T, w *world) {
 				if !isUsed {
@@ -81,7 +79,6 @@ func TestReading_I24_WrongSecretPausesAndIsCorrectedWhileRunning(t *testing.T) {
 			[]string{"get a token", "200 OK: invalid_client", "cause=credentials", "vault ACME"}},
 		"Token": {setup{service: tokensOnly, client: withTokens}, []string{"get a token", "invalid_client", "vault ACME", "vault BETA"}},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		row.secret = "S3cr3t of last year, canary"
 		virtual(t, row.setup, func(t *testing.T, w *world) {
 			w.pass(30*time.Minute, time.Second, never)
@@ -120,7 +117,6 @@ func TestReading_TokensOfThirtySeconds(t *testing.T) {
 func TestReading_I24_RevokedTokens(t *testing.T) {
 	for _, refusal := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		t.Run(http.StatusText(refusal), func(t *testing.T) {
-			t.Parallel()
 			s := setup{client: withTokens, readings: emulator.Readings{BadCredentials: refusal},
 				service: func(c *emulator.Config) { tokensOnly(c); c.TokenLife = 24 * time.Hour },
 				faults: func(op string, n int) emulator.Fault {
@@ -168,7 +164,6 @@ func TestReading_I24_MissingScopeIsNamed(t *testing.T) {
 		"NotGranted":   {func(c *emulator.Config) { c.Scopes = []string{"dataExtract.read"} }, "scope not granted (misspelled, or not given to this client): importDocuments.write"},
 		"OtherIsAsked": {func(c *emulator.Config) { c.RequireScope = "vault.write" }, "User is not authorized to access this resource"},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		virtual(t, setup{client: asks, service: func(c *emulator.Config) { tokensOnly(c); row.service(c) }}, func(t *testing.T, w *world) {
 			w.pass(10*time.Minute, time.Second, never)
 			w.waits()
@@ -185,7 +180,6 @@ func TestReading_BasicEncodings(t *testing.T) {
 			for _, theirs := range []string{"raw", "rfc6749"} {
 				name := strings.Join([]string{way, ours, "Asked", theirs}, "_")
 				t.Run(name, func(t *testing.T) {
-					t.Parallel()
 					s := setup{readings: emulator.Readings{BasicEncoding: theirs}, client: func(c *apicall.Config) { c.Auth.Method, c.Auth.Encoding = way, ours }}
 					if way == apicall.OAuth2 {
 						s.service = tokensOnly
@@ -230,7 +224,6 @@ func TestReading_I23_WrongVaultDelaysNobodyElse(t *testing.T) {
 
 func TestReading_I24_WrongBasePath(t *testing.T) {
 	kit.Rows(t, map[string]string{"More": "/api", "Case": "/V1"}, func(t *testing.T, path string) {
-		t.Parallel()
 		virtual(t, setup{client: func(c *apicall.Config) { c.BaseURL += path }}, func(t *testing.T, w *world) {
 			w.pass(hour, time.Second, never)
 			w.waits()

@@ -193,7 +193,6 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 			kit.Must(t, os.Remove(filepath.Join(folder, "document.json")))
 		}, false},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		s, d := archiving(setup{}, false, "one")
 		d.every = 10 * time.Minute
 		virtual(t, s, func(t *testing.T, w *world) {
@@ -273,7 +272,6 @@ func TestReading_I2_NetworkPackageDamagedUnderWay(t *testing.T) {
 	} {
 		for _, after := range []string{"network-file 1", "network-file 2", "network-send 1"} {
 			t.Run(name+"/"+after, func(t *testing.T) {
-				t.Parallel()
 				s, d := sending(setup{}, "")
 				calls := 0
 				d.between = func(r *http.Request, on http.RoundTripper) (*http.Response, error) {

@@ -94,7 +94,6 @@ func (d *networkDrop) restart() {
 // I16, I24: a company without a valid line gets nothing until it has one. Whoever goes elsewhere does not wait for it.
 func TestReading_I24_RecipientWithoutALineWaits(t *testing.T) {
 	kit.Rows(t, map[string]string{"NoLine": unlistedSIREN, "LineEnded": endedSIREN}, func(t *testing.T, siren string) {
-		t.Parallel()
 		s, d := checking(setup{}, true, siren, listedSIREN, "")
 		d.every = 10 * time.Minute
 		virtual(t, s, func(t *testing.T, w *world) {
@@ -126,7 +125,6 @@ func TestReading_I24_DirectoryThatFailsPausesTheRoute(t *testing.T) {
 		"503": {Kind: emulator.Status, Status: 503, RetryAfter: time.Minute}, "Garbled": {Kind: emulator.Garble}, "Page": {Kind: emulator.HTML}, "Empty": {Kind: emulator.Empty},
 		"Lost": {Kind: emulator.Abort}, "Slow": {Delay: 10 * time.Minute},
 	}, func(t *testing.T, f emulator.Fault) {
-		t.Parallel()
 		ends := virtualStart.Add(hour)
 		s, d := checking(setup{faults: func(op string, _ int) emulator.Fault {
 			if op == "network-directory" && time.Now().Before(ends) {
@@ -195,22 +193,19 @@ func TestReading_I24_NumberThatTheDirectoryRefuses(t *testing.T) {
 
 // With warn a document is sent whatever the directory says, or does not say, and people are told once.
 func TestReading_DirectoryThatOnlyWarns(t *testing.T) {
-	for name, f := range map[string]emulator.Fault{"NoLine": {}, "403": {Kind: emulator.Status, Status: 403}, "503": {Kind: emulator.Status, Status: 503, RetryAfter: hour}, "Garbled": {Kind: emulator.Garble}, "Slow": {Delay: hour}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, d := checking(setup{faults: func(op string, _ int) emulator.Fault {
-				if op == "network-directory" {
-					return f
-				}
-				return emulator.Fault{}
-			}}, false, unlistedSIREN)
-			virtual(t, s, func(t *testing.T, w *world) {
-				d.rests(10*time.Minute, isDelivered)
-				kit.Len(t, "paused", w.daemon.State().Pauses, 0)
-				kit.Want(t, "messages in the log", strings.Count(w.log.String(), "its recipient is not confirmed"), 1)
-			})
+	kit.Rows(t, map[string]emulator.Fault{"NoLine": {}, "403": {Kind: emulator.Status, Status: 403}, "503": {Kind: emulator.Status, Status: 503, RetryAfter: hour}, "Garbled": {Kind: emulator.Garble}, "Slow": {Delay: hour}}, func(t *testing.T, f emulator.Fault) {
+		s, d := checking(setup{faults: func(op string, _ int) emulator.Fault {
+			if op == "network-directory" {
+				return f
+			}
+			return emulator.Fault{}
+		}}, false, unlistedSIREN)
+		virtual(t, s, func(t *testing.T, w *world) {
+			d.rests(10*time.Minute, isDelivered)
+			kit.Len(t, "paused", w.daemon.State().Pauses, 0)
+			kit.Want(t, "messages in the log", strings.Count(w.log.String(), "its recipient is not confirmed"), 1)
 		})
-	}
+	})
 }
 
 // A restart in the middle: who is held stays held and is not asked about sooner, and what the directory said before counts no more.

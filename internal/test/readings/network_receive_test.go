@@ -46,51 +46,49 @@ func receivingDocuments(s setup) setup {
 // I30, I12: a document that came in is archived under its own identity, with its files. One without a number comes back for a person. What the
 // archive has lies here no more.
 func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
-	for name, readings := range map[string]emulator.NetworkReadings{"ByType": {}, "ByCodeInBase64": {Received: "code", Files: "base64", ErrorWrapper: "errors"}, "KnownInVersionOneAlone": {ReceivedAt: "v1"}} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, receivingDocuments(setup{readings: emulator.Readings{Network: readings}}), func(t *testing.T, w *world) {
-				publish := func(data string) archive.ID {
-					id, err := w.service.PublishReceived(emulator.ReceivedDocument{Data: []byte(data), Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte(contentOf(7) + data)}}})
-					kit.Must(w.t, err)
-					return archive.DeriveReceivedID(archive.RemoteID(id))
-				}
-				whole := publish(`{"externalDocumentIdentifier":{"id":"R-4711"},"issueDate":"2026-10-31","documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"Otto","endpoint":{}},"taxTotal":{"taxSubtotals":[{"taxableAmount":12.30}]}}`)
-				bare := publish(`{"externalDocumentIdentifier":{},"issueDate":"2026-10-31","accountingSupplierParty":{}}`)
-				find := func(id archive.ID) (e ledger.Entry) {
-					for _, e := range w.entries() {
-						if e.ID == id {
-							return e
-						}
+	kit.Rows(t, map[string]emulator.NetworkReadings{"ByType": {}, "ByCodeInBase64": {Received: "code", Files: "base64", ErrorWrapper: "errors"}, "KnownInVersionOneAlone": {ReceivedAt: "v1"}}, func(t *testing.T, readings emulator.NetworkReadings) {
+		virtual(t, receivingDocuments(setup{readings: emulator.Readings{Network: readings}}), func(t *testing.T, w *world) {
+			publish := func(data string) archive.ID {
+				id, err := w.service.PublishReceived(emulator.ReceivedDocument{Data: []byte(data), Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte(contentOf(7) + data)}}})
+				kit.Must(w.t, err)
+				return archive.DeriveReceivedID(archive.RemoteID(id))
+			}
+			whole := publish(`{"externalDocumentIdentifier":{"id":"R-4711"},"issueDate":"2026-10-31","documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"Otto","endpoint":{}},"taxTotal":{"taxSubtotals":[{"taxableAmount":12.30}]}}`)
+			bare := publish(`{"externalDocumentIdentifier":{},"issueDate":"2026-10-31","accountingSupplierParty":{}}`)
+			find := func(id archive.ID) (e ledger.Entry) {
+				for _, e := range w.entries() {
+					if e.ID == id {
+						return e
 					}
-					return e
 				}
-				rejected := func() (found bool) {
-					for _, e := range w.entries() {
-						found = found || e.State == ledger.Rejected && e.Source == ledger.Returned
-					}
-					return found
+				return e
+			}
+			rejected := func() (found bool) {
+				for _, e := range w.entries() {
+					found = found || e.State == ledger.Rejected && e.Source == ledger.Returned
 				}
-				if !w.pass(12*time.Hour, time.Minute, func() bool { return find(whole).State == ledger.Archived && rejected() }) {
-					t.Errorf("%+v, and the other is rejected: %v", find(whole), rejected())
-				}
-				notes := kit.Value(filepath.Glob(filepath.Join(w.path(0), "_rejected", "Received", "_REASON.txt")))(w.t)
-				kit.Check(t, len(notes) == 1 && find(bare).State != ledger.Archived,
-					"%q, want len(notes) = 1, find(bare).State other than ledger.Archived", notes)
-				w.pass(2*time.Hour, time.Minute, never)
-				left := kit.Value(os.ReadDir(filepath.Join(w.dir, "state", "received")))(w.t)
-				if len(left) != 1 { // that of the person
-					t.Errorf("%d folders are left", len(left))
-				}
-				kit.Must(w.t, w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error {
-					kit.Check(t, a.State == arrival.Acknowledged && !a.ConfirmedAt.IsZero(),
-						"%s is %s: %+v", a.Item, a.State, a.Cause)
-					return nil
-				}, arrival.States()...))
-				kit.Len(t, "the service saw", w.service.Violations(), 0)
-				w.proven()
-			})
+				return found
+			}
+			if !w.pass(12*time.Hour, time.Minute, func() bool { return find(whole).State == ledger.Archived && rejected() }) {
+				t.Errorf("%+v, and the other is rejected: %v", find(whole), rejected())
+			}
+			notes := kit.Value(filepath.Glob(filepath.Join(w.path(0), "_rejected", "Received", "_REASON.txt")))(w.t)
+			kit.Check(t, len(notes) == 1 && find(bare).State != ledger.Archived,
+				"%q, want len(notes) = 1, find(bare).State other than ledger.Archived", notes)
+			w.pass(2*time.Hour, time.Minute, never)
+			left := kit.Value(os.ReadDir(filepath.Join(w.dir, "state", "received")))(w.t)
+			if len(left) != 1 { // that of the person
+				t.Errorf("%d folders are left", len(left))
+			}
+			kit.Must(w.t, w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error {
+				kit.Check(t, a.State == arrival.Acknowledged && !a.ConfirmedAt.IsZero(),
+					"%s is %s: %+v", a.Item, a.State, a.Cause)
+				return nil
+			}, arrival.States()...))
+			kit.Len(t, "the service saw", w.service.Violations(), 0)
+			w.proven()
 		})
-	}
+	})
 }
 
 // I30: a document that is announced twice is archived once, and both notifications are deleted once it lies in the drop folder, also where only
@@ -297,7 +295,6 @@ func TestReading_I24_NetworkCodesInWords(t *testing.T) {
 	} {
 		for op, part := range map[string]string{"network-send": want.document, "network-file": want.file} {
 			t.Run(code+"/"+op, func(t *testing.T) {
-				t.Parallel()
 				s, d := sending(setup{faults: func(of string, n int) emulator.Fault {
 					if of == op && (op == "network-send" || n > 1) && n < 50 {
 						return emulator.Fault{Kind: emulator.Coded, Code: code}

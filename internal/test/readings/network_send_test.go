@@ -189,7 +189,6 @@ func TestReading_I12_NetworkSaysTheEnd(t *testing.T) {
 		"emulate:silent":      func(e ledger.Entry) bool { return e.State == ledger.Uploaded },
 	} {
 		t.Run(note, func(t *testing.T) {
-			t.Parallel()
 			s, d := sending(setup{}, note, note+" ")
 			d.every = 20 * time.Minute
 			virtual(t, s, func(t *testing.T, w *world) {
@@ -205,7 +204,6 @@ func TestReading_I12_NetworkSaysTheEnd(t *testing.T) {
 
 // I12: what the network says is acted upon at once. No worker sleeps until it looks by itself, once a minute.
 func TestReading_I12_NetworkWordIsActedUpon(t *testing.T) {
-	t.Parallel()
 	s, d := sending(setup{}, "")
 	d.every = 10 * time.Minute
 	virtual(t, s, func(t *testing.T, w *world) {
@@ -229,7 +227,6 @@ func TestReading_I2_NetworkCallsThatFail(t *testing.T) {
 	} {
 		for _, op := range []string{"network-file", "network-send", "network-notices", "network-acknowledge"} {
 			t.Run(name+"/"+op, func(t *testing.T) {
-				t.Parallel()
 				s, d := sending(setup{faults: func(of string, n int) emulator.Fault {
 					if of == op && n%2 == 1 && n < 8 {
 						return f
@@ -359,7 +356,6 @@ func TestReading_I2_NetworkFolderDroppedAgain(t *testing.T) {
 		"":                    func(e ledger.Entry) bool { return e.State == ledger.Duplicate && !e.DuplicateOf.IsZero() },
 	} {
 		t.Run(note, func(t *testing.T) {
-			t.Parallel()
 			s, d := sending(setup{}, note)
 			virtual(t, s, func(t *testing.T, w *world) {
 				d.rests(6*hour, func(e ledger.Entry) bool { return e.Source == ledger.Returned || e.Source == ledger.Kept })

@@ -39,32 +39,30 @@ func placed(e ledger.Entry) bool {
 // I4, I11: the file with what the network's check found lies beside the note that says what became of the document, byte for byte as it was made,
 // in whichever way the network names and sends it; and the journal has its digest.
 func TestReading_I4_ValidationFileLiesBesideTheNote(t *testing.T) {
-	for name, r := range map[string]emulator.NetworkReadings{"Usual": {}, "ByPropertyInBase64": {Validation: "property", Files: "base64"}, "ByLinkToElsewhere": {Validation: "link", LinksTo: "https://evil.example"},
-		"AmongTheOtherFiles": {ValidationAt: "v2"}, "InVersionOne": {ValidationAt: "v1"}} {
-		t.Run(name, func(t *testing.T) {
-			s, d := sending(setup{readings: emulator.Readings{Network: r}}, "emulate:invalid", "CreditNote emulate:checked", "emulate:undelivered", "plain")
-			virtual(t, s, func(t *testing.T, w *world) {
-				d.rests(4*hour, placed)
-				for n, note := range []string{"_REASON.txt", "_DELIVERED.txt"} {
-					e := d.entry(n)
-					found, text := d.foundBeside(e, note)
-					want := emulator.ValidationFileOf(string(e.NetworkNumber()))
-					if e.Validation != ledger.ValidationIsKept || found != string(want) || !strings.Contains(text, "in the file _VALIDATION") {
-						t.Errorf("%q: %d: %q\n%s\nwant e.Validation = ledger.ValidationIsKept, found = %q, text with \"in the file _VALIDATION\"", e.Folder, e.Validation, found, text, string(want))
-					}
-					if lines := d.linesOf(e, "validation-kept"); len(lines) != 1 || lines[0].Seal != d.documentOf(e).Seal(archive.Package{SHA256: archive.Sum(want)}).String() || lines[0].Size != int64(len(want)) {
-						t.Errorf("%+v, want len(lines) = 1, lines[0].Seal = %v, lines[0].Size = %v", lines, d.documentOf(e).Seal(archive.Package{SHA256: archive.Sum(want)}).String(), int64(len(want)))
-					}
+	kit.Rows(t, map[string]emulator.NetworkReadings{"Usual": {}, "ByPropertyInBase64": {Validation: "property", Files: "base64"}, "ByLinkToElsewhere": {Validation: "link", LinksTo: "https://evil.example"},
+		"AmongTheOtherFiles": {ValidationAt: "v2"}, "InVersionOne": {ValidationAt: "v1"}}, func(t *testing.T, r emulator.NetworkReadings) {
+		s, d := sending(setup{readings: emulator.Readings{Network: r}}, "emulate:invalid", "CreditNote emulate:checked", "emulate:undelivered", "plain")
+		virtual(t, s, func(t *testing.T, w *world) {
+			d.rests(4*hour, placed)
+			for n, note := range []string{"_REASON.txt", "_DELIVERED.txt"} {
+				e := d.entry(n)
+				found, text := d.foundBeside(e, note)
+				want := emulator.ValidationFileOf(string(e.NetworkNumber()))
+				if e.Validation != ledger.ValidationIsKept || found != string(want) || !strings.Contains(text, "in the file _VALIDATION") {
+					t.Errorf("%q: %d: %q\n%s\nwant e.Validation = ledger.ValidationIsKept, found = %q, text with \"in the file _VALIDATION\"", e.Folder, e.Validation, found, text, string(want))
 				}
-				for n, note := range map[int]string{2: "_REASON.txt", 3: "_DELIVERED.txt"} {
-					if found, text := d.foundBeside(d.entry(n), note); found != "" || d.entry(n).Validation != ledger.NoValidation || strings.Contains(text, "_VALIDATION") {
-						t.Errorf("%q\n%s\nwant found = \"\", d.entry(n).Validation = ledger.NoValidation, text without \"_VALIDATION\"", found, text)
-					}
+				if lines := d.linesOf(e, "validation-kept"); len(lines) != 1 || lines[0].Seal != d.documentOf(e).Seal(archive.Package{SHA256: archive.Sum(want)}).String() || lines[0].Size != int64(len(want)) {
+					t.Errorf("%+v, want len(lines) = 1, lines[0].Seal = %v, lines[0].Size = %v", lines, d.documentOf(e).Seal(archive.Package{SHA256: archive.Sum(want)}).String(), int64(len(want)))
 				}
-				w.secretive()
-			})
+			}
+			for n, note := range map[int]string{2: "_REASON.txt", 3: "_DELIVERED.txt"} {
+				if found, text := d.foundBeside(d.entry(n), note); found != "" || d.entry(n).Validation != ledger.NoValidation || strings.Contains(text, "_VALIDATION") {
+					t.Errorf("%q\n%s\nwant found = \"\", d.entry(n).Validation = ledger.NoValidation, text without \"_VALIDATION\"", found, text)
+				}
+			}
+			w.secretive()
 		})
-	}
+	})
 }
 
 func (d *networkDrop) documentOf(e ledger.Entry) ledger.Document {

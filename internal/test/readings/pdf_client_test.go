@@ -45,6 +45,7 @@ type pdfWorld struct {
 // speakPDF runs f on virtual time.
 func speakPDF(t *testing.T, s pdfSetup, f func(w *pdfWorld)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &pdfWorld{t: t}
 		ec := emulator.Config{Dir: filepath.Join(t.TempDir(), "service"), StoreURL: func() string { return "https://" + storeHost + "/packages" },
@@ -163,7 +164,6 @@ func TestReading_I8_PDFUpload(t *testing.T) {
 			c.Auth.Method, c.Auth.Scopes = apicall.OAuth2, []string{pdfapi.Scope}
 		}, service: func(c *emulator.Config) { c.TokenLife = 30 * time.Second }},
 	}, func(t *testing.T, s pdfSetup) {
-		t.Parallel()
 		speakPDF(t, s, func(w *pdfWorld) {
 			if s.life == 0 {
 				s.life = time.Hour
@@ -190,7 +190,6 @@ func TestReading_I24_PDFUploadRefusesAnAddress(t *testing.T) {
 	silent := []string{"empty", "html"} // these answers name nothing
 	for _, form := range append([]string{"specified", "message", "Message", "detail", "detail-list", "error", "oauth", "service", "network", "wrapped", "xml"}, silent...) {
 		t.Run(form, func(t *testing.T) {
-			t.Parallel()
 			speakPDF(t, pdfSetup{readings: emulator.Readings{PDF: emulator.PDFReadings{ErrorBody: form}}}, func(w *pdfWorld) {
 				_, err := w.register(1, strangePDFBody)
 				e := apicall.AsError(err)
@@ -230,7 +229,6 @@ func TestReading_I24_PDFUploadWithoutAccess(t *testing.T) {
 		}}, "not authorized", true},
 		"OtherPath": {pdfSetup{path: "/v2/smartpdf/invoiceUpload"}, "502", false},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		speakPDF(t, row.pdfSetup, func(w *pdfWorld) {
 			_, err := w.register(1, pdfBody)
 			e := apicall.AsError(err)
@@ -254,7 +252,6 @@ func TestReading_I8_PDFUploadMixedUp(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/Validity=%s/BumID=%s", name, validity, bumID), func(t *testing.T) {
-					t.Parallel()
 					readings := emulator.Readings{PDF: emulator.PDFReadings{Validity: validity, BumID: bumID}}
 					speakPDF(t, pdfSetup{readings: readings, fault: emulator.Fault{Kind: kind}}, func(w *pdfWorld) {
 						first := w.mustRegister(1)

@@ -169,7 +169,6 @@ func TestReading_I12_PDFsAreDelivered(t *testing.T) {
 		"ClockAheadUntold": {service: clockAhead(48 * time.Hour), readings: pdf(emulator.PDFReadings{Validity: "untold"})},
 		"OtherPath":        {pdf: &pdfDrop{path: "/v2/smartpdf/invoiceUpload"}, service: func(c *emulator.Config) { c.PDF.Path = "/v2/smartpdf/invoiceUpload" }},
 	}, func(t *testing.T, s setup) {
-		t.Parallel()
 		if s.pdf == nil {
 			s.pdf = &pdfDrop{}
 		}
@@ -201,7 +200,6 @@ func TestReading_I24_PDFUploadPauses(t *testing.T) {
 	for status, says := range map[int]string{400: "bad request", 401: "401", 403: "403", 404: "404", 422: "unprocessable entity", 500: "500", 502: "502"} {
 		for _, form := range []string{"specified", "detail", "detail-list", "empty", "html"} {
 			t.Run(fmt.Sprintf("%d/%s", status, form), func(t *testing.T) {
-				t.Parallel()
 				var until time.Time
 				s := setup{pdf: &pdfDrop{}, readings: emulator.Readings{PDF: emulator.PDFReadings{ErrorBody: form}}, faults: refuses(status, &until),
 					service: func(*emulator.Config) { until = time.Now().Add(2 * time.Hour) }}
@@ -230,7 +228,6 @@ func TestReading_I9_PDFRegistrationUnanswered(t *testing.T) {
 		"500After": {Kind: emulator.Status, Status: 500, IsAfterWork: true}, "NoAddress": {Kind: emulator.MissingURL}, "Refused": {Kind: emulator.Refuse},
 		"429": {Kind: emulator.Status, Status: 429, RetryAfter: time.Minute},
 	}, func(t *testing.T, f emulator.Fault) {
-		t.Parallel()
 		s := setup{pdf: &pdfDrop{}, faults: func(op string, n int) emulator.Fault {
 			if op == "pdf-register" && n%2 == 1 && n < 6 {
 				return f
@@ -252,7 +249,6 @@ func TestReading_I2_PDFUploadUnanswered(t *testing.T) {
 		for _, repeats := range []bool{false, true} {
 			for _, second := range []string{"replace", "second-flow"} {
 				t.Run(fmt.Sprintf("%s/repeats=%t/%s", name, repeats, second), func(t *testing.T) {
-					t.Parallel()
 					s := setup{pdf: &pdfDrop{files: 1, repeatsPut: repeats}, readings: emulator.Readings{PDF: emulator.PDFReadings{RepeatedPut: second}},
 						faults: func(op string, n int) emulator.Fault {
 							if op == "pdf-upload" && n == 1 {
@@ -286,7 +282,6 @@ func TestReading_I2_PDFUploadUnanswered(t *testing.T) {
 func TestReading_I2_PDFClosedByMistake(t *testing.T) {
 	for _, movedAgain := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moved in again=%t", movedAgain), func(t *testing.T) {
-			t.Parallel()
 			s := setup{pdf: &pdfDrop{files: 1}, faults: func(op string, n int) emulator.Fault {
 				if op == "pdf-upload" && n == 1 {
 					return emulator.Fault{Kind: emulator.Status, IsAfterBody: true}
@@ -342,7 +337,6 @@ func TestReading_I2_PDFStoreAwayForADay(t *testing.T) {
 		"LostAfterTheContent": {emulator.Fault{Kind: emulator.Abort, IsAfterBody: true}, 5, false},
 		"Hangs":               {emulator.Fault{DelayAfter: 24 * hour}, 5, true},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		var until time.Time
 		s := setup{pdf: &pdfDrop{files: files}, service: func(*emulator.Config) { until = time.Now().Add(away) }, faults: func(op string, _ int) emulator.Fault {
 			if op == "pdf-upload" && time.Now().Before(until) {
@@ -392,7 +386,6 @@ func TestReading_I2_PDFUploadFailsBeforeItsContent(t *testing.T) {
 	} {
 		for _, redirected := range []string{"", "https://store-2.example"} {
 			t.Run(fmt.Sprintf("%s/redirected=%t", name, redirected != ""), func(t *testing.T) {
-				t.Parallel()
 				s := setup{pdf: &pdfDrop{files: 5}, readings: emulator.Readings{StoreRedirectTo: redirected, PDF: emulator.PDFReadings{RepeatedPut: "second-flow"}},
 					faults: func(op string, n int) emulator.Fault {
 						if op == "pdf-upload" && n <= 12 {
@@ -431,7 +424,6 @@ func TestReading_I6_PDFAddressOver(t *testing.T) {
 		"NearlyOver":              {op: "pdf-register", f: emulator.Fault{DelayAfter: 29 * time.Second}, window: 30 * time.Second},
 		"OverWhenAnsweredAnyTime": {op: "pdf-register", f: emulator.Fault{DelayAfter: 59 * time.Second}, window: 61 * time.Second},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		s := setup{pdf: &pdfDrop{files: 2}, readings: emulator.Readings{PDF: emulator.PDFReadings{Validity: row.validity}},
 			service: func(c *emulator.Config) { c.PDF.Window = row.window },
 			faults: func(op string, n int) emulator.Fault {
@@ -452,7 +444,6 @@ func TestReading_I8_PDFSlotsMixedUp(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%s%s", kind, r.Validity, r.BumID), func(t *testing.T) {
-				t.Parallel()
 				s := setup{pdf: &pdfDrop{files: 1}, readings: emulator.Readings{PDF: r}, faults: func(op string, n int) emulator.Fault {
 					if op == "pdf-register" && n == 2 {
 						return emulator.Fault{Kind: kind}
@@ -484,7 +475,6 @@ func TestReading_I21_PDFsBeginSlowly(t *testing.T) {
 	for workers, takes := range map[int][]time.Duration{2: {300 * time.Millisecond}, 8: {0, 100 * time.Millisecond, 3 * time.Second}, 16: {0, 300 * time.Millisecond}} {
 		for _, d := range takes {
 			t.Run(fmt.Sprintf("%d/%v", workers, d), func(t *testing.T) {
-				t.Parallel()
 				var now, most atomic.Int32 // uploads
 				s := setup{pdf: &pdfDrop{files: 100, workers: workers}, faults: func(op string, _ int) emulator.Fault {
 					if strings.HasPrefix(op, "pdf-") {

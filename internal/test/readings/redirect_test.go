@@ -38,7 +38,6 @@ func TestReading_I20_RedirectsFollowed(t *testing.T) {
 		"OtherStoreListed": {setup{readings: emulator.Readings{StoreRedirectTo: "https://store-2.example"},
 			client: allows(storeHost, "store-2.example")}, "store-2.example", false},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		virtual(t, row.setup, func(t *testing.T, w *world) {
 			w.archives(hour)
 			there := w.sentTo(row.host)
@@ -53,11 +52,12 @@ func TestReading_I20_RedirectsFollowed(t *testing.T) {
 // Redirects that are not followed: the host is named, nothing reaches it, and all goes on when the service's side is
 // put right.
 func TestReading_I20_RedirectsRefused(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		setup
 		says []string
 		host string // nothing may have reached it
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"OtherHost": {setup{readings: emulator.Readings{RedirectTo: "https://eu.example"}},
 			[]string{"host eu.example refused: it is not the service's host; if the redirect is right, add the host to service.redirect_hosts", "vault ACME", "vault BETA"}, "eu.example"},
 		"OtherHostNotInTheList": {setup{readings: emulator.Readings{RedirectTo: "https://eu.example"}, client: allows(storeHost)},
@@ -72,27 +72,23 @@ func TestReading_I20_RedirectsRefused(t *testing.T) {
 			[]string{"host store-2.example refused: it is not in service.allowed_hosts", "store of vault"}, "store-2.example"},
 		"StoreIsThisMachine": {setup{readings: emulator.Readings{StoreRedirectTo: "https://localhost"}},
 			[]string{"host localhost refused: it is this machine"}, "localhost"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, row.setup, func(t *testing.T, w *world) {
-				w.pass(20*time.Minute, time.Second, never)
-				w.waits()
-				w.says(append(row.says, "route paused")...)
-				got := w.sentTo(row.host)
-				kit.Check(t, len(got) <= 0, "reached %s: %+v", row.host, got)
-				kit.Must(w.t, w.service.SetReadings(emulator.Readings{}))
-				w.archives(2 * hour)
-			})
+	}, func(t *testing.T, row row) {
+		virtual(t, row.setup, func(t *testing.T, w *world) {
+			w.pass(20*time.Minute, time.Second, never)
+			w.waits()
+			w.says(append(row.says, "route paused")...)
+			got := w.sentTo(row.host)
+			kit.Check(t, len(got) <= 0, "reached %s: %+v", row.host, got)
+			kit.Must(w.t, w.service.SetReadings(emulator.Readings{}))
+			w.archives(2 * hour)
 		})
-	}
+	})
 }
 
 // A POST that is moved by 301 or 302 stays the POST that it is: each document is archived once.
 func TestReading_I2_I11_MovedPostStaysAPost(t *testing.T) {
 	for _, status := range []int{301, 302, 308} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
-			t.Parallel()
 			virtual(t, setup{readings: emulator.Readings{RedirectTo: "same", RedirectStatus: status}}, func(t *testing.T, w *world) { w.archives(hour) })
 		})
 	}
@@ -101,7 +97,6 @@ func TestReading_I2_I11_MovedPostStaysAPost(t *testing.T) {
 // The status that turns a POST into a GET: its 200 would look like success.
 func TestReading_I12_RedirectThatWouldLoseTheBody(t *testing.T) {
 	kit.Rows(t, map[string]int{"303": 303}, func(t *testing.T, status int) {
-		t.Parallel()
 		var broken atomic.Bool
 		broken.Store(true)
 		s := setup{between: func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -134,7 +129,6 @@ func TestReading_I20_UploadAddressRefused(t *testing.T) {
 		"PrivateNet":   {nil, "https://10.0.0.7/packages", "upload address: host 10.0.0.7 refused: its address is not a public one"},
 		"ThisMachine":  {nil, "https://localhost/packages", "upload address: host localhost refused: it is this machine"},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		var store atomic.Value
 		store.Store(row.store)
 		s := setup{client: row.client, service: func(c *emulator.Config) { c.StoreURL = func() string { return store.Load().(string) } }}
@@ -187,7 +181,6 @@ func TestReading_RetryAfterIsHonoured(t *testing.T) {
 		for _, status := range []int{429, 503} {
 			for _, date := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%d/date=%v", ops[0], status, date), func(t *testing.T) {
-					t.Parallel()
 					calls := &times{ops: ops, fault: emulator.Fault{Kind: emulator.Status, Status: status, RetryAfter: wait, RetryAfterDate: date}}
 					// One document: what others do meanwhile is another matter.
 					s := setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}
@@ -211,7 +204,6 @@ func TestReading_I24_RetryAfterIsTheRoutesAndCapped(t *testing.T) {
 	for status, most := range map[int]time.Duration{429: hour, 503: hour / 4} {
 		for _, date := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d/date=%v", status, date), func(t *testing.T) {
-				t.Parallel()
 				calls := &times{ops: []string{"register"}, fault: emulator.Fault{Kind: emulator.Status, Status: status, RetryAfter: 40 * 24 * hour, RetryAfterDate: date}}
 				virtual(t, setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}, func(t *testing.T, w *world) {
 					w.pass(5*time.Minute, time.Second, never)
@@ -243,7 +235,6 @@ func TestReading_I6_RetryAfterBeyondTheWindow(t *testing.T) {
 	for _, status := range []int{429, 503} {
 		for _, wait := range []string{"3600", "86400", "899.5", "600", "1e99", "-3600", "Sat, 01 Jan 2000 01:00:00 GMT", "Fri, 31 Dec 9999 00:00:00 GMT"} {
 			t.Run(fmt.Sprintf("%d/%s", status, wait), func(t *testing.T) {
-				t.Parallel()
 				calls := &times{ops: []string{"upload"}, fault: emulator.Fault{Kind: emulator.Status, Status: status, RetryAfterText: wait}}
 				virtual(t, setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}, func(t *testing.T, w *world) {
 					doubted := false
@@ -289,7 +280,6 @@ func TestReading_I2_I6_AddressesOfSixSeconds(t *testing.T) {
 		"ProxyPageInsteadOfAnswer":   {40, emulator.Fault{Kind: emulator.HTML, IsAfterWork: true}, true},
 		"AnswersLateByRetryOfAnHour": {40, emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: hour}, true},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		s := setup{service: shortLived, daemon: shortGrace, faults: first(row.calls, "upload", row.fault)}
 		virtual(t, s, func(t *testing.T, w *world) {
 			doubted := false
@@ -307,7 +297,6 @@ func TestReading_I2_I6_AddressesOfSixSeconds(t *testing.T) {
 func TestReading_I2_LatePackage(t *testing.T) {
 	for _, late := range []string{"archive", "ignore"} {
 		t.Run(late, func(t *testing.T) {
-			t.Parallel()
 			s := setup{readings: emulator.Readings{LatePackage: late}, service: shortLived,
 				daemon: func(c *daemon.Config) { c.Grace = 6 * hour }, faults: func(op string, n int) emulator.Fault {
 					if op != "upload" || n > 24 {
@@ -335,7 +324,6 @@ func TestReading_I2_LatePackage(t *testing.T) {
 // The secret's file is missing for a while: the routes rest, and nobody is told what was in it.
 func TestReading_I24_SecretUnreadableForAWhile(t *testing.T) {
 	kit.Rows(t, map[string]func(*apicall.Config){"Basic": nil, "Tokens": withTokens}, func(t *testing.T, client func(*apicall.Config)) {
-		t.Parallel()
 		s := setup{client: client, secret: " "}
 		if client != nil {
 			s.service = tokensOnly

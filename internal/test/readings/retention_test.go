@@ -36,7 +36,6 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 		"SixteenYearsOn_NotKnown":     {0, began.AddDate(16, 0, 0).Sub(began), 0, 6},
 		"TheContractSaysMore_TooSoon": {15, began.AddDate(11, 0, 0).Sub(began), 0, 6},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		s := setup{readings: emulator.Readings{Retention: ten}, daemon: func(c *daemon.Config) {
 			for i := range c.Drops {
 				c.Drops[i].Retention = row.years
@@ -76,42 +75,40 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 // own word, per vault and for the customer; empty registrations, and content
 // that was sent twice, are left out.
 func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
-	for name, row := range map[string]struct {
+	type row struct {
 		fault emulator.Fault
 		zone  *time.Location
 		year  int // the world begins with 2000, UTC
-	}{
+	}
+	kit.Rows(t, map[string]row{
 		"Calm":            {emulator.Fault{}, time.UTC, 2000},
 		"StillLastYear":   {emulator.Fault{}, time.FixedZone("west", -2*3600), 1999},
 		"SentTwice":       {emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, time.UTC, 2000},
 		"RegisteredTwice": {emulator.Fault{Kind: emulator.DeadToken}, time.UTC, 2000},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := setup{faults: first(3, "upload", row.fault), daemon: func(c *daemon.Config) { c.Location = row.zone }}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.archives(hour)
-				want := map[archive.VaultID]ledger.Total{}
-				for _, r := range w.service.Registrations() {
-					if r.ArchivedAt.IsZero() {
-						continue
-					}
-					for _, v := range []archive.VaultID{"", archive.VaultID(r.Vault)} {
-						sum := want[v]
-						want[v] = ledger.Total{Documents: sum.Documents + 1, Bytes: sum.Bytes + uint64(r.Size)}
-					}
+	}, func(t *testing.T, row row) {
+		s := setup{faults: first(3, "upload", row.fault), daemon: func(c *daemon.Config) { c.Location = row.zone }}
+		virtual(t, s, func(t *testing.T, w *world) {
+			w.archives(hour)
+			want := map[archive.VaultID]ledger.Total{}
+			for _, r := range w.service.Registrations() {
+				if r.ArchivedAt.IsZero() {
+					continue
 				}
-				totals := kit.Value(w.daemon.Ledger().Totals())(w.t)
-				bills := kit.Value(billing.Bills(totals, billing.Rule{}, time.Time{}))(w.t)
-				kit.Need(t, len(bills) == 3 && want[""].Documents == uint64(len(w.dropped)), "%+v for %+v", bills, want)
-				for _, b := range bills {
-					if b.Year != row.year || b.Documents != want[b.Vault].Documents || b.Bytes != want[b.Vault].Bytes {
-						t.Errorf("billed %+v, archived %+v", b, want[b.Vault])
-					}
+				for _, v := range []archive.VaultID{"", archive.VaultID(r.Vault)} {
+					sum := want[v]
+					want[v] = ledger.Total{Documents: sum.Documents + 1, Bytes: sum.Bytes + uint64(r.Size)}
 				}
-			})
+			}
+			totals := kit.Value(w.daemon.Ledger().Totals())(w.t)
+			bills := kit.Value(billing.Bills(totals, billing.Rule{}, time.Time{}))(w.t)
+			kit.Need(t, len(bills) == 3 && want[""].Documents == uint64(len(w.dropped)), "%+v for %+v", bills, want)
+			for _, b := range bills {
+				if b.Year != row.year || b.Documents != want[b.Vault].Documents || b.Bytes != want[b.Vault].Bytes {
+					t.Errorf("billed %+v, archived %+v", b, want[b.Vault])
+				}
+			}
 		})
-	}
+	})
 }
 
 // mostCalls is more calls for index pages than any walk of this test needs.
@@ -164,7 +161,6 @@ func TestReading_I32_AnIndexThatMayHaveEndedEarlyProvesNothing(t *testing.T) {
 		"RepeatedPages":                {"all", 2, always(emulator.RepeatPage), false},
 		"RepeatedPages_NoFound":        {"none", 2, always(emulator.RepeatPage), false},
 	}, func(t *testing.T, row row) {
-		t.Parallel()
 		faults := func(op string, n int) emulator.Fault {
 			switch {
 			case op != "index":

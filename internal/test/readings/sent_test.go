@@ -52,7 +52,6 @@ func TestReading_I4_APackageChangedOnTheDisk(t *testing.T) {
 		"ItsETagIsMD5":           {ContentMD5: "ignore", ETag: "md5"},
 		"StoreKeepsWhatEndsSoon": {ContentMD5: "ignore", ETag: "none", ShortBody: "keep"},
 	}, func(t *testing.T, readings emulator.Readings) {
-		t.Parallel()
 		virtual(t, setup{readings: readings, daemon: damages(2)}, func(t *testing.T, w *world) {
 			w.archives(hour)
 			w.onceEach()
@@ -75,7 +74,6 @@ func TestReading_I12_AYesToLessThanThePackage(t *testing.T) {
 	} {
 		for _, short := range []string{"refuse", "keep"} {
 			t.Run(name+"/"+short, func(t *testing.T) {
-				t.Parallel()
 				readings := emulator.Readings{ContentMD5: "ignore", ShortBody: short}
 				virtual(t, setup{readings: readings, faults: first(2, "upload", f)}, func(t *testing.T, w *world) {
 					w.archives(hour)
@@ -92,7 +90,6 @@ func TestReading_I4_TheTypeOfAPackage(t *testing.T) {
 		"ByTheConfiguration": {PackageType: "application/zip"},
 		"ByTheTicket":        {PackageType: "application/octet-stream", URLForm: "headers"},
 	}, func(t *testing.T, r emulator.Readings) {
-		t.Parallel()
 		configured := func(c *vaultapi.Config) { c.ContentType = r.PackageType }
 		virtual(t, setup{readings: r, vaultapi: configured}, func(t *testing.T, w *world) {
 			w.archives(hour)
@@ -116,7 +113,6 @@ func (w *world) onceEach() {
 func TestReading_I25_StoresThatRefuseContentMD5(t *testing.T) {
 	for _, way := range []string{"unsigned", "mismatch", "unknown"} {
 		t.Run(way, func(t *testing.T) {
-			t.Parallel()
 			s := setup{readings: emulator.Readings{ContentMD5: way, ShortBody: "keep", ETag: "none"}, pdf: &pdfDrop{}}
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.archivesBeside(ledger.Delivered, 3, hour)
@@ -158,7 +154,6 @@ func TestReading_I25_StoresThatRefuseContentMD5(t *testing.T) {
 func TestReading_I4_UploadsWithoutAnAnswer(t *testing.T) {
 	for way, flagged := range map[string]bool{"check": false, "unsigned": true} {
 		t.Run(way, func(t *testing.T) {
-			t.Parallel()
 			lost := func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 				resp, err := next.RoundTrip(r)
 				if err == nil && r.Method == http.MethodPut && resp.StatusCode == http.StatusOK {
@@ -186,7 +181,6 @@ func TestReading_I4_ContentMD5IsKept(t *testing.T) {
 		"Expired":   {Kind: emulator.DeadToken},
 		"Faulty":    {Kind: emulator.Status, Status: 501},
 	}, func(t *testing.T, fault emulator.Fault) {
-		t.Parallel()
 		virtual(t, setup{faults: first(2, "upload", fault)}, func(t *testing.T, w *world) {
 			w.archives(hour)
 			for _, c := range w.sentTo(storeHost) {
@@ -199,7 +193,6 @@ func TestReading_I4_ContentMD5IsKept(t *testing.T) {
 // A store that answers 417 to "Expect: 100-continue" gets the same upload once
 // more without it, at the same address.
 func TestReading_I25_AStoreThatRefusesExpect(t *testing.T) {
-	t.Parallel()
 	s := setup{readings: emulator.Readings{Expect: "refuse", ContentMD5: "unsigned"}, pdf: &pdfDrop{}}
 	virtual(t, s, func(t *testing.T, w *world) {
 		w.archivesBeside(ledger.Delivered, 3, hour)

@@ -47,7 +47,6 @@ func TestReading_I23_OneUnknownNumber(t *testing.T) {
 			"AmongOthersWithoutAList": {vaults: []string{"ACME"}, folders: 4, between: noList, service: slowly},
 		} {
 			t.Run(fmt.Sprintf("%d/%s", status, name), func(t *testing.T) {
-				t.Parallel()
 				s.faults, s.daemon = lostAtFirst, oneByOne
 				s.readings = emulator.Readings{UnknownBumID: status}
 				virtual(t, s, func(t *testing.T, w *world) {
@@ -84,7 +83,6 @@ func noList(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 func TestReading_I25_UnaskableNumberIsInTheList(t *testing.T) {
 	for _, status := range unknownStatuses {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			t.Parallel()
 			s := setup{vaults: []string{"ACME"}, folders: 1, faults: first(1, "register", emulator.Fault{Kind: emulator.Unaskable, Status: status})}
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.archives(hour)
@@ -99,7 +97,6 @@ func TestReading_I24_NothingIsKnownOfTheVault(t *testing.T) {
 	for _, status := range unknownStatuses {
 		for _, folders := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%d/%d", status, folders), func(t *testing.T) {
-				t.Parallel()
 				var broken atomic.Bool
 				broken.Store(true)
 				s := setup{folders: folders, faults: func(op string, _ int) emulator.Fault {
@@ -125,7 +122,6 @@ func TestReading_I24_NothingIsKnownOfTheVault(t *testing.T) {
 func TestReading_I23_AStatusListOfUploadedDocuments(t *testing.T) {
 	for _, list := range []string{"registered", "uploaded"} {
 		t.Run(list, func(t *testing.T) {
-			t.Parallel()
 			s := setup{folders: 8, readings: emulator.Readings{StatusList: list}, daemon: seldomRescan,
 				faults: func(op string, n int) emulator.Fault {
 					switch {
@@ -163,7 +159,6 @@ func TestReading_AMistypedVaultIsNamed(t *testing.T) {
 	const want = `The archive lists ACME, BETA, not "ACNE". Compare drops[1].vault letter by letter.`
 	for _, form := range []string{"objects", "ids", "wrapped"} {
 		t.Run(form, func(t *testing.T) {
-			t.Parallel()
 			s := setup{vaults: []string{"BETA", "ACNE", "ACNE"}, readings: emulator.Readings{VaultList: form}, daemon: seldomRescan}
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.pass(hour, time.Minute, never)
@@ -197,7 +192,6 @@ func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
 		"EmptyList":    {emulator.Fault{}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := setup{client: withTokens, daemon: seldomRescan,
 				service: func(c *emulator.Config) {
 					tokensOnly(c)
@@ -231,7 +225,6 @@ func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
 // its own vault alone, and the wrong secret of one stops no other. The right one counts while vaultd runs.
 func TestReading_I24_AnAccountForEachVault(t *testing.T) {
 	kit.Rows(t, map[string]bool{"Passwords": false, "Tokens": true}, func(t *testing.T, tokens bool) {
-		t.Parallel()
 		var secret atomic.Value
 		secret.Store("S3cr3t of last year, canary")
 		s := setup{daemon: func(c *daemon.Config) { c.Drops[1].Account = "beta" },

@@ -95,6 +95,7 @@ func virtual(t *testing.T, s setup, f func(t *testing.T, w *world)) {
 	if _, row, is := strings.Cut(t.Name(), "/"); is && kit.Race && archive.Sum([]byte(row))[0]%3 != 0 {
 		t.Skip("this row is tried without the race detector")
 	}
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, s)
 		w.settled = synctest.Wait
