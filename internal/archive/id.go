@@ -45,9 +45,13 @@ func DeriveID(v VaultID, files, metadata Digest) ID {
 	return ID(uuid.NewSHA1(namespace, b))
 }
 
-// Generation returns the n-th successor (n ≥ 1) of the identity, for the rare
-// document whose first identity the service refuses after having taken it.
+// Generation returns the n-th successor of the identity, for the rare document
+// whose first identity the service refuses after having taken it; 0: the identity
+// itself.
 func (id ID) Generation(n int) ID {
+	if n == 0 {
+		return id
+	}
 	return ID(uuid.NewSHA1(uuid.UUID(id), fmt.Appendf(nil, "generation %d", n)))
 }
 

@@ -320,15 +320,8 @@ func (c *Engine) logUnknownWord(word string) {
 
 // isOwnID reports whether an identity in an answer is one the entry ever had.
 func isOwnID(e ledger.Entry, id archive.ID) bool {
-	if id == e.ID || id == e.FirstID {
-		return true
-	}
-	for n := 1; n < int(e.Generation); n++ {
-		if id == e.FirstID.Generation(n) {
-			return true
-		}
-	}
-	return false
+	n, is := e.GenerationOf(id)
+	return is && n <= e.Generation
 }
 
 // nextPollAt returns when to ask about e next: seldom and more seldom, and in doubt

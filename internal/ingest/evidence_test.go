@@ -289,10 +289,7 @@ func TestIdentify_I21_GenerationsEnd(t *testing.T) {
 			r.cfg.Drops = append(r.cfg.Drops, newDrop("V", ingest.Drop{Vault: "V"}))
 			r.start()
 			for n := range taken {
-				id := base
-				if n > 0 {
-					id = base.Generation(n)
-				}
+				id := base.Generation(n)
 				r.choose(fmt.Sprint("chosen ", n), id)
 			}
 			r.dropPDF("scans", 1)
@@ -331,10 +328,7 @@ func TestIdentify_I2_I21_ChosenOfTheNetwork(t *testing.T) {
 			r.cfg.Drops = append(r.cfg.Drops, newDrop("V", ingest.Drop{Vault: "V"}), newDrop("out", ingest.Drop{Route: ledger.Network}))
 			r.start()
 			for n := range taken {
-				id := base
-				if n > 0 {
-					id = base.Generation(n)
-				}
+				id := base.Generation(n)
 				r.choose(fmt.Sprint("chosen ", n), id)
 			}
 			key := archive.NewKey(time.Now())

@@ -83,6 +83,17 @@ func (e Entry) GenerationOf(id archive.ID) (n uint8, ok bool) {
 	return e.FirstID.GenerationOf(id)
 }
 
+// ArchivedID returns the identity under which the registration that succeeded was
+// made: that of an earlier generation where it came through late.
+func (e Entry) ArchivedID() archive.ID {
+	for _, r := range e.Registrations {
+		if r.Ticket.Remote == e.ArchivedRemote && r.Generation < e.Generation {
+			return e.FirstID.Generation(int(r.Generation))
+		}
+	}
+	return e.ID
+}
+
 func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	n, ours := e.GenerationOf(ev.ID)
 	if !ours || ev.Remote == "" || e.findRegistration(ev.Remote) != nil {

@@ -94,11 +94,7 @@ func (f *replay) checkSharedNumbers(e ledger.Entry) {
 		if !ok || b.isBoundTo(e.Key) {
 			continue
 		}
-		id := e.FirstID
-		if r.Generation > 0 {
-			id = e.FirstID.Generation(int(r.Generation))
-		}
-		if by, ok := f.stored(b.last); ok && !hasIdentity(by, id) {
+		if by, ok := f.stored(b.last); ok && !hasIdentity(by, e.FirstID.Generation(int(r.Generation))) {
 			f.addFinding("I8", e.Key, "it lists registration %s, which was given to %s as clientUUID %s", r.Ticket.Remote, b.last, b.id)
 		}
 	}

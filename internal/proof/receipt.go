@@ -86,7 +86,7 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 	}
 	r := Receipt{
 		Format: receiptFormat, Environment: environment,
-		Key: e.Key.String(), ClientUUID: succeededID(e).String(), BumID: e.ArchivedRemote, Vault: e.Vault, DocumentID: meta.Number,
+		Key: e.Key.String(), ClientUUID: e.ArchivedID().String(), BumID: e.ArchivedRemote, Vault: e.Vault, DocumentID: meta.Number,
 		Files: []ReceiptFile{}, ZIP: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
 		Seen: formatUTC(e.SeenAt), Registered: formatUTC(e.RegisteredAt), Uploaded: formatUTC(e.UploadedAt), Archived: formatUTC(e.ArchivedAt),
 		Record: recordText(e.SuccessRecord), Double: e.PossibleDouble, Requests: e.Requests(), FileOwners: d.FileOwners,
@@ -98,20 +98,6 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 		r.Journal = &ReceiptLine{head.N, head.Hash.String()}
 	}
 	return r, nil
-}
-
-// succeededID returns the clientUUID under which the registration that succeeded was
-// made: an earlier generation's where that one came through late.
-func succeededID(e ledger.Entry) archive.ID {
-	for _, r := range e.Registrations {
-		if r.Ticket.Remote == e.ArchivedRemote && r.Generation < e.Generation {
-			if r.Generation == 0 {
-				return e.FirstID
-			}
-			return e.FirstID.Generation(int(r.Generation))
-		}
-	}
-	return e.ID
 }
 
 // ParseReceipt reads what Encode wrote; fields that a later version added are ignored.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +74,7 @@ func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 		r.Receipt = present.TextOrNil(e.Dest + "/" + name)
 	}
 	if !e.ID.IsZero() {
-		r.ClientUUID = present.TextOrNil(clientUUIDOf(e).String())
+		r.ClientUUID = present.TextOrNil(e.ArchivedID().String())
 	}
 	if !e.Package.IsZero() {
 		r.SHA256, r.Size = present.TextOrNil(e.Package.SHA256.String()), &e.Package.Size
@@ -103,21 +102,6 @@ func (r row) shownFields() shown {
 		mark = "as read"
 	}
 	return shown{read.Number, read.Type, read.Date, read.SenderName, read.RecipientName, read.RecipientIDs, read.Amount, read.Currency, mark}
-}
-
-// clientUUIDOf returns the clientUUID that belongs to that number: an earlier generation's
-// where that one came through late.
-func clientUUIDOf(e ledger.Entry) archive.ID {
-	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool {
-		return r.Ticket.Remote == e.ArchivedRemote && r.Generation < e.Generation
-	})
-	switch {
-	case i < 0:
-		return e.ID
-	case e.Registrations[i].Generation == 0:
-		return e.FirstID
-	}
-	return e.FirstID.Generation(int(e.Registrations[i].Generation))
 }
 
 // Closing is what the end of a report says of its table.

@@ -212,9 +212,6 @@ func entryNames(e ledger.Entry) [][]byte {
 
 // identityOf returns the clientUUID of one generation of e.
 func identityOf(e ledger.Entry, generation uint8) archive.ID {
-	if generation == 0 {
-		return e.FirstID
-	}
 	return e.FirstID.Generation(int(generation))
 }
 

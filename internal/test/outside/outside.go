@@ -143,13 +143,7 @@ func countContents(rs []Registration) int {
 func (s serviceCheck) checkEntry(e ledger.Entry, c *check) {
 	var mine []Registration
 	for g := 0; g <= int(e.Generation) && !e.ID.IsZero(); g++ {
-		id := e.ID
-		if g < int(e.Generation) {
-			id = e.FirstID
-			if g > 0 {
-				id = e.FirstID.Generation(g)
-			}
-		}
+		id := e.FirstID.Generation(g)
 		if len(s.byID[id]) > 0 {
 			s.known[id] = true
 		}
