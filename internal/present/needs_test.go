@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
@@ -83,4 +84,55 @@ func TestNeeds_I26_DiskOfADropIsFull(t *testing.T) {
 	kit.Holds(t, "needs", strings.Join(needs, "\n"), "drop-full: the disk of drop acme has ")
 	kit.Lacks(t, "needs", strings.Join(needs, "\n"), "beta")
 	kit.Holds(t, "reasons", strings.Join(full.UnfitReasons(), "\n"), "drop acme: its disk is full")
+}
+
+// I20: what does not come in for longer than services are usually down is told to a person, and by the health pages. What does not pass by
+// itself is told at once.
+func TestIncoming_I20_IsTold(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	type row struct {
+		since time.Time
+		told  bool
+	}
+	kit.Rows(t, map[string]row{"JustNow": {now.Add(-time.Minute), false}, "Lasts": {now.Add(-transientFault), true}, "ForEver": {time.Time{}, true}}, func(t *testing.T, r row) {
+		s := StatusSummary{At: now, Incoming: []IncomingFault{{What: "notices", Since: r.since, Text: "they do not come in", Do: "look"}, {What: "extracts-paused", Since: r.since}}}
+		s.Balance.Agrees = true
+		c := Clock{Now: now, Location: time.UTC}
+		s.AddNeeds(c)
+		reasons := strings.Join(s.UnfitReasons(), "\n")
+		told := len(s.Needs) == 2 && s.Needs[0].What == "notices" && s.Needs[0].When == "now"
+		kit.Check(t, told == r.told, "needs: %+v", s.Needs)
+		told = strings.Contains(reasons, "notifications of the business network do not come in") && strings.Contains(reasons, "extracts of")
+		kit.Check(t, told == r.told, "unfit: %q", reasons)
+	})
+}
+
+// I12: a claim names the owner of the folder, and not who dropped it. An act names
+// who acted.
+func TestShow_I12_ClaimNamesAnOwner(t *testing.T) {
+	owner, actor := int64(1001), int64(1002)
+	d := Dossier{History: []ledger.Line{{Rev: 1, Event: "claimed", UID: &owner}, {Rev: 2, Event: "recovered", UID: &owner}, {Rev: 3, Event: "held", UID: &actor}}}
+	text := string(d.Text(Clock{Location: time.UTC}))
+	kit.Holds(t, "history", text, ", a folder of "+UserName(1001), ", by "+UserName(1002))
+	kit.Lacks(t, "history", text, "by "+UserName(1001))
+}
+
+// I12: a kept folder is said to be there only as of a look after it was put there.
+func TestPlace_I12_NothingIsSaidOfAPlaceThatWasNotLookedAt(t *testing.T) {
+	put := time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
+	e := ledger.Entry{Key: archive.Key{1}, State: ledger.Archived, Source: ledger.Kept, Drop: "acme-in", Dest: "_archived/2026-11/Huber 88"}
+	history := []ledger.Line{{Rev: 1, At: "2026-11-03T11:00:00.000Z", Source: "keeping"}, {Rev: 2, At: put.Format(time.RFC3339), Source: "kept"}}
+	for name, row := range map[string]struct {
+		look  time.Time
+		holds string
+	}{
+		"Never":  {time.Time{}, "not since vaultd put it there"},
+		"Before": {put.Add(-time.Minute), "not since vaultd put it there"},
+		"Since":  {put.Add(time.Hour), "2026-11-03 13:00:00 UTC; 2 folders of this drop could not be read then"},
+	} {
+		text := string(Dossier{Entry: e, History: history, Scan: ledger.Scan{KeptLook: row.look, KeptUnread: 2}}.Text(Clock{Location: time.UTC}))
+		kit.Holds(t, name, text, row.holds)
+	}
+	e.Cause.Code = ledger.CauseSourceMissing
+	kit.Holds(t, "a missing folder", DescribePlace(e), "not there any more")
 }
