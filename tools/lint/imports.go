@@ -30,7 +30,7 @@ var mayImport = map[string]string{
 	"intake":            "apicall archive custody ledger ledger/arrival",
 	"ledger":            "archive",
 	"ledger/arrival":    "archive ledger",
-	"ledger/boltledger": "archive ledger ledger/arrival",
+	"ledger/boltledger": "archive durable ledger ledger/arrival",
 	"networkapi":        "apicall archive",
 	"notices":           "apicall archive ledger ledger/arrival ledger/boltledger",
 	"operator":          "apicall archive durable ingest ledger ledger/arrival ledger/boltledger present proof recovery vaultapi",

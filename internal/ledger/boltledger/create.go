@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 )
 
@@ -23,7 +24,7 @@ func Create(dir string, info ledger.Info) error {
 	return nil
 }
 
-func create(dir string, info ledger.Info) (err error) {
+func create(dir string, info ledger.Info) error {
 	if info.ID == "" || len(info.ID) > maxLedgerID || info.Environment == "" {
 		return errors.New("it needs an id of at most 64 characters and an environment")
 	}
@@ -33,25 +34,14 @@ func create(dir string, info ledger.Info) (err error) {
 			return errors.Join(fmt.Errorf("%w: %s is there", ledger.ErrExists, name), err)
 		}
 	}
-	tmp, err := os.CreateTemp(dir, "."+fileName+"-*.tmp") // 0600
+	var head ledger.Head
+	// bbolt syncs the file before it has its name: a crash leaves a temporary file, never half a ledger. A power cut may take the
+	// name back. Then there is no ledger, and init can be run again.
+	err := makeInPlace(dir, func(tmp *durable.TempFile) (err error) {
+		head, err = writeEmptyLedger(tmp.Name(), info)
+		return err
+	})
 	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(tmp.Name())) }()
-	if err := tmp.Close(); err != nil {
-		return err
-	}
-	// bbolt syncs the file before it has its name: a crash leaves a temporary file, never half a ledger.
-	head, err := writeEmptyLedger(tmp.Name(), info)
-	if err != nil {
-		return err
-	}
-	// A link, unlike a rename, never replaces a ledger that another init just made.
-	if err := os.Link(tmp.Name(), pathIn(dir, fileName)); err != nil {
-		return err
-	}
-	// A power cut before this sync may take the name back. Then there is no ledger, and init can be run again.
-	if err := syncDir(dir); err != nil {
 		return err
 	}
 	// A crash before this leaves a ledger of one line without a head, which the start accepts.
@@ -117,11 +107,21 @@ func writeHeadOfCopy(dir string) error {
 	return errors.Join(err, db.Close())
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// makeInPlace has fill write a ledger file under a temporary name in dir, synced, and gives it the name of the ledger. It
+// never replaces a ledger, though another init just made one.
+func makeInPlace(dir string, fill func(tmp *durable.TempFile) error) error {
+	d, err := durable.Open(dir, nil)
 	if err != nil {
 		return err
 	}
-	// A rename or a link is durable only after its directory was synced.
-	return errors.Join(d.Sync(), d.Close())
+	defer d.Close() // nothing is written through it
+	tmp, err := d.Create(fileName, 0o600)
+	if err != nil {
+		return err
+	}
+	defer tmp.Discard()
+	if err := fill(tmp); err != nil {
+		return err
+	}
+	return d.RenameIntoOwn(durable.TemporaryName(fileName), d, fileName)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 )
 
@@ -131,22 +132,39 @@ func (h *headFile) openFile(dir string, end ledger.Head) (err error) {
 	return err
 }
 
-// createFile makes the file beside its place, so that it never exists without a record.
-func (h *headFile) createFile(dir string, end ledger.Head) (err error) {
-	h.file, err = os.CreateTemp(dir, "."+headName+"-*.tmp") // 0600
+// createFile makes the file beside its place, so that it never exists without a record. It replaces one that is there.
+func (h *headFile) createFile(dir string, end ledger.Head) error {
+	d, err := durable.Open(dir, nil)
 	if err != nil {
 		return err
 	}
-	// Written and synced under a temporary name: a crash leaves a file that the next start sweeps away.
-	err = errors.Join(h.file.Truncate(2*slotSize), h.writeRecord(end), h.syncFile())
+	defer d.Close() // nothing is written through it
+	b, err := h.encodeRecord(end)
 	if err == nil {
-		// From the rename on the head is the new one, whole. A crash before the directory sync may bring the old one back.
-		err = os.Rename(h.file.Name(), pathIn(dir, headName))
+		err = d.WriteFile(headName, append(b, make([]byte, slotSize)...), 0o600)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(h.file.Name()), h.file.Close())
+		return err
 	}
-	return syncDir(dir)
+	h.n, h.slot, h.synced = end.N, 1, time.Now()
+	h.syncs.Add(1)
+	h.file, err = os.OpenFile(pathIn(dir, headName), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	return err
+}
+
+// encodeRecord returns a slot that says that the journal ends at end.
+func (h *headFile) encodeRecord(end ledger.Head) ([]byte, error) {
+	r := headRecord{N: end.N, Hash: end.Hash.String(), Ledger: h.ledger}
+	if info, err := os.Stat(h.db); err == nil {
+		r.Size = info.Size()
+	}
+	r.Sum = r.checksum()
+	text, err := json.Marshal(r)
+	if err != nil || len(text) >= slotSize {
+		return nil, fmt.Errorf("encode outside head: %d bytes: %w", len(text), err)
+	}
+	b := append(text, bytes.Repeat([]byte{' '}, slotSize-len(text)-1)...)
+	return append(b, '\n'), nil
 }
 
 // writeRecord records that the journal ends at end, unless that was the last it wrote.
@@ -155,18 +173,12 @@ func (h *headFile) writeRecord(end ledger.Head) error {
 		return nil
 	}
 	// Written after the commit, never before it: the head may be behind the ledger, but must not be ahead of it.
-	r := headRecord{N: end.N, Hash: end.Hash.String(), Ledger: h.ledger}
-	if info, err := os.Stat(h.db); err == nil {
-		r.Size = info.Size()
+	b, err := h.encodeRecord(end)
+	if err != nil {
+		return err
 	}
-	r.Sum = r.checksum()
-	text, err := json.Marshal(r)
-	if err != nil || len(text) >= slotSize {
-		return fmt.Errorf("encode outside head: %d bytes: %w", len(text), err)
-	}
-	b := append(text, bytes.Repeat([]byte{' '}, slotSize-len(text)-1)...)
 	// Without a sync: this survives the death of the process. A power cut can cost the last second of heads.
-	if _, err := h.file.WriteAt(append(b, '\n'), h.slot*slotSize); err != nil {
+	if _, err := h.file.WriteAt(b, h.slot*slotSize); err != nil {
 		return err
 	}
 	h.n, h.slot, h.dirty = end.N, 1-h.slot, true

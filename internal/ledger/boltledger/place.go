@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 )
 
@@ -120,12 +121,10 @@ func (l *Ledger) putBack(ctx context.Context) error {
 
 // copyToItsPlace gives the name of the ledger to a synced copy of the open
 // file. A crash leaves a temporary file, which the next start sweeps away.
-func (l *Ledger) copyToItsPlace() (err error) {
-	tmp, err := os.CreateTemp(l.dir, "."+fileName+"-*.tmp") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(tmp.Name()), tmp.Close()) }()
+func (l *Ledger) copyToItsPlace() error { return makeInPlace(l.dir, l.copyInto) }
+
+// copyInto copies the open file, and reads the copy.
+func (l *Ledger) copyInto(tmp *durable.TempFile) error {
 	info, err := l.file.Stat()
 	if err != nil {
 		return err
@@ -141,14 +140,7 @@ func (l *Ledger) copyToItsPlace() (err error) {
 	if err == nil && end != l.end {
 		err = damage("the copy ends at journal line %d, the ledger at %d", end.N, l.end.N)
 	}
-	if err != nil {
-		return err
-	}
-	// A link, unlike a rename, never replaces a file that came meanwhile.
-	if err := os.Link(tmp.Name(), pathIn(l.dir, fileName)); err != nil {
-		return err
-	}
-	return syncDir(l.dir)
+	return err
 }
 
 // writeHeadAgain writes the outside head where none is in its place.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 )
 
@@ -224,8 +225,12 @@ func (r *Replacement) changeNameDurably(fn func() error) error {
 	if err := fn(); err != nil {
 		return err
 	}
+	d, err := durable.Open(r.c.Dir, nil)
+	if err != nil {
+		return err
+	}
 	// Before the next step: names must reach the disk in the order in which they were given.
-	if err := syncDir(r.c.Dir); err != nil {
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
 		return err
 	}
 	return r.c.Fault("renamed")
@@ -293,7 +298,8 @@ func sweepLeftovers(dir string) {
 
 // isCopy reports whether a file is one that a copy is written into before it has its name.
 func isCopy(e fs.DirEntry) bool {
-	return e.Type().IsRegular() && (isNumbered(e.Name(), "."+fileName+"-", ".tmp") || isNumbered(e.Name(), "."+headName+"-", ".tmp"))
+	return e.Type().IsRegular() && (isNumbered(e.Name(), "."+fileName+"-", ".tmp") || // of a backup
+		e.Name() == durable.TemporaryName(fileName) || e.Name() == durable.TemporaryName(headName))
 }
 
 // isNumbered reports whether os.CreateTemp or os.MkdirTemp can have made the name from a pattern.
