@@ -301,24 +301,30 @@ func TestClaim_I1_SyncFailureIsLoudAndFindable(t *testing.T) {
 	kit.Want(t, "claims", n, 1)
 }
 
-// I5: a claim whose maker died before its syncs is synced before anybody builds on it.
+// I5: a claim whose maker died before its syncs is synced before anybody builds on it; of a single file, with the folder that holds it.
 func TestSecure_I5_SyncsWhatWasFound(t *testing.T) {
-	path := share(t)
-	open(t, config(path)).Close()
-	key := archive.NewKey(now)
-	put(t, filepath.Join(path, ".vaultd/claimed", key.String()), "Huber 88/scan.pdf")
-	synced := map[string]bool{}
-	cfg := config(path)
-	cfg.Hook = func(op, name string, do func() error) error {
-		if op == "syncdir" {
-			synced[filepath.Base(name)] = true
+	type row struct {
+		config       func(path string) Config
+		file, folder string
+	}
+	kit.Rows(t, map[string]row{"Folder": {config, "Huber 88/scan.pdf", "claimed"}, "File": {fileConfig, "scan7.pdf/scan7.pdf", "scan7.pdf"}}, func(t *testing.T, row row) {
+		path := share(t)
+		open(t, row.config(path)).Close()
+		key := archive.NewKey(now)
+		put(t, filepath.Join(path, ".vaultd/claimed", key.String()), row.file)
+		synced := map[string]bool{}
+		cfg := row.config(path)
+		cfg.Hook = func(op, name string, do func() error) error {
+			if op == "syncdir" {
+				synced[filepath.Base(name)] = true
+			}
+			return do()
 		}
-		return do()
-	}
-	f := open(t, cfg)
-	for c, err := range f.AllClaims() {
-		clear(synced)
-		kit.Must(t, errors.Join(err, f.SyncClaim(c)))
-	}
-	kit.Check(t, synced[key.String()] && synced["claimed"] && synced["in"], "synced: %v", synced)
+		f := open(t, cfg)
+		for c, err := range f.AllClaims() {
+			clear(synced)
+			kit.Must(t, errors.Join(err, f.SyncClaim(c)))
+		}
+		kit.Check(t, synced[row.folder] && synced[key.String()] && synced["claimed"] && synced["in"], "synced: %v", synced)
+	})
 }

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
@@ -252,28 +251,6 @@ func TestClaimFile_I1_ReturnedFolderTakenAgain(t *testing.T) {
 	kit.Check(t, n == 1 && err == nil, "%d claims, %v", n, err)
 	put(t, path, "_delivered/2026-11/x.pdf/x.pdf")
 	kit.Fails(t, "a delivered folder was taken again", kit.Err(f.ClaimReturned("_delivered/2026-11/x.pdf", now)))
-}
-
-// I5: a claim whose maker died before its syncs is synced before anybody builds on it, with the folder that holds the file.
-func TestClaimFile_I5_SyncsWhatWasFound(t *testing.T) {
-	path := share(t)
-	open(t, fileConfig(path)).Close()
-	key := archive.NewKey(now)
-	put(t, filepath.Join(path, ".vaultd/claimed", key.String()), "scan7.pdf/scan7.pdf")
-	synced := map[string]bool{}
-	cfg := fileConfig(path)
-	cfg.Hook = func(op, name string, do func() error) error {
-		if op == "syncdir" {
-			synced[filepath.Base(name)] = true
-		}
-		return do()
-	}
-	f := open(t, cfg)
-	for c, err := range f.AllClaims() {
-		clear(synced)
-		kit.Must(t, errors.Join(err, f.SyncClaim(c)))
-	}
-	kit.Check(t, synced["scan7.pdf"] && synced[key.String()] && synced["claimed"] && synced["in"], "synced: %v", synced)
 }
 
 // BenchmarkClaimFile is BenchmarkClaim for single files.
