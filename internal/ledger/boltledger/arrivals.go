@@ -310,79 +310,32 @@ func (l *Ledger) ArrivalBalance() arrival.Balance {
 // meanwhile is seen as before or as after the change, and may be seen twice where it enters a later state.
 func (l *Ledger) Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error {
 	for _, s := range states {
-		from := []byte{arrivalsByState, byte(s)}
-		for more := true; more; {
-			var part []arrival.Arrival
-			err := l.view(func(tx *bbolt.Tx) (err error) { part, from, err = readArrivals(tx, s, from); return err })
-			if err != nil {
-				return fmt.Errorf("read arrivals: %w", err)
-			}
-			more = len(part) == chunkEntries
-			// Outside the transaction: a slow reader holds no pages.
-			for _, a := range part {
-				if err := fn(a); err != nil {
-					return err
-				}
-			}
+		r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{arrivalIndexBucket}, prefix: []byte{arrivalsByState, byte(s)}, decode: readIndexed}
+		if err := r.inParts(l.view, oneByOne(fn)); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// readIndexed reads the arrival that a key of the index by states leads to.
+func readIndexed(tx *bbolt.Tx, _, k, _ []byte) (a arrival.Arrival, err error) {
+	var key archive.Key
+	if err := copyKey(&key, k[2:]); err != nil {
+		return a, err
+	}
+	a, ok, err := readArrival(tx, key)
+	if err == nil && !ok {
+		err = damage("%s lists %s, which does not exist", arrivalIndexBucket, key)
+	}
+	return a, err
 }
 
 // ArrivalsNewestFirst calls fn with every arrival, the newest first. It reads in parts, as Arrivals does; one that changes meanwhile is seen
 // once, as before or as after the change.
 func (l *Ledger) ArrivalsNewestFirst(fn func(arrival.Arrival) error) error {
-	var from archive.Key
-	for i := range from {
-		from[i] = 0xff
-	}
-	for more := true; more; {
-		var part []arrival.Arrival
-		err := l.view(func(tx *bbolt.Tx) (err error) { part, more, err = readNewestArrivals(tx, &from); return err })
-		if err != nil {
-			return fmt.Errorf("read arrivals: %w", err)
-		}
-		for _, a := range part { // outside the transaction: a slow reader holds no pages
-			if err := fn(a); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// readNewestArrivals reads the next arrivals from the key from on, backwards, and moves from to the one behind the last of them.
-func readNewestArrivals(tx *bbolt.Tx, from *archive.Key) (part []arrival.Arrival, more bool, err error) {
-	for w := newBucketWalk(tx, arrivalBucket, *from, newestFirst); w.key != nil; w.key, w.value = w.step() {
-		if len(part) == chunkEntries {
-			return part, true, copyKey(from, w.key)
-		}
-		a, err := decodeArrival(w.key, w.value)
-		if err != nil {
-			return nil, false, err
-		}
-		part = append(part, a)
-	}
-	return part, false, nil
-}
-
-// readArrivals reads the next arrivals of a state from a key of the index on, and returns the key behind the last of them.
-func readArrivals(tx *bbolt.Tx, s arrival.State, from []byte) (part []arrival.Arrival, next []byte, err error) {
-	prefix := []byte{arrivalsByState, byte(s)}
-	c := tx.Bucket(arrivalIndexBucket).Cursor()
-	for k, _ := c.Seek(from); k != nil && bytes.HasPrefix(k, prefix) && len(part) < chunkEntries; k, _ = c.Next() {
-		var key archive.Key
-		if err := copyKey(&key, k[len(prefix):]); err != nil {
-			return nil, nil, err
-		}
-		a, ok, err := readArrival(tx, key)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case !ok:
-			return nil, nil, damage("%s lists %s, which does not exist", arrivalIndexBucket, key)
-		}
-		part, from = append(part, a), append(bytes.Clone(k), 0)
-	}
-	return part, from, nil
+	r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{arrivalBucket}, in: newestFirst, decode: func(_ *bbolt.Tx, _, k, v []byte) (arrival.Arrival, error) {
+		return decodeArrival(k, v)
+	}}
+	return r.inParts(l.view, oneByOne(fn))
 }

@@ -16,7 +16,7 @@
 //
 // Where to read: open.go opens, committer.go queues and commits, groupcommit.go builds one
 // commit, sharednames.go holds what no entry can know alone, find.go and runs.go find an
-// entry by its names, read.go, queues.go and attention.go answer questions, totals.go and
+// entry by its names, read.go, queues.go and attention.go answer questions, parts.go reads much in short transactions, totals.go and
 // counts.go keep sums of what they would have to count, figures.go makes them anew, verify.go checks everything and
 // verifysince.go what came since, arrivals.go keeps what comes in from a service, replace.go restores, schema.go and wire.go are the stored
 // form.

@@ -1,7 +1,6 @@
 package boltledger
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -128,32 +127,8 @@ func (l *Ledger) HeldNotices(ids []archive.AcknowledgementID) (held map[archive.
 // Notices calls fn with each notice that is kept, in the order of their numbers at the network. It reads in parts: one that is added
 // meanwhile may be left out.
 func (l *Ledger) Notices(fn func(Notice) error) error {
-	var from []byte
-	for more := true; more; {
-		var part []Notice
-		err := l.view(func(tx *bbolt.Tx) error {
-			c := tx.Bucket(noticeBucket).Cursor()
-			for k, v := c.Seek(from); k != nil && len(part) < chunkEntries; k, v = c.Next() {
-				n, err := decodeNotice(k, v)
-				if err != nil {
-					return err
-				}
-				part, from = append(part, n), append(bytes.Clone(k), 0)
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("read notices: %w", err)
-		}
-		more = len(part) == chunkEntries
-		// Outside the transaction: a slow reader holds no pages.
-		for _, n := range part {
-			if err := fn(n); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	r := reading[Notice]{what: "notices", buckets: [][]byte{noticeBucket}, decode: func(_ *bbolt.Tx, _, k, v []byte) (Notice, error) { return decodeNotice(k, v) }}
+	return r.inParts(l.view, oneByOne(fn))
 }
 
 // checkNotice checks one notice, and that the entry or the arrival that it is about exists.

@@ -4,20 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-)
-
-// chunkEntries and chunkBytes bound what one read transaction collects. A reader that
-// takes its time between pages holds nothing: an open read transaction would keep
-// every page that is replaced meanwhile from being used again.
-const (
-	chunkEntries = 256
-	chunkBytes   = 256 << 10
 )
 
 // Entry returns one entry; ok is false where there is none.
@@ -150,141 +141,40 @@ func (l *Ledger) lookUpName(name []byte) (key archive.Key, ok bool, err error) {
 // returns first. It reads in parts: an entry that changes meanwhile is seen as before or as
 // after the change.
 func (l *Ledger) EntriesOldestFirst(fn func(ledger.Entry) error) error {
-	return walkEntries(l.view, oldestFirst, fn, openBucket, doneBucket)
+	return readingOf(oldestFirst, openBucket, doneBucket).inParts(l.view, oneByOne(fn))
 }
 
 // EntriesNewestFirst calls fn with every entry, the newest first, as EntriesOldestFirst does.
 func (l *Ledger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
-	return walkEntries(l.view, newestFirst, fn, openBucket, doneBucket)
+	return readingOf(newestFirst, openBucket, doneBucket).inParts(l.view, oneByOne(fn))
 }
 
 // OpenEntries calls fn with every entry that is not at rest: those on their way and those
 // that need a person. It reads as EntriesOldestFirst does, and reads no other entry.
 func (l *Ledger) OpenEntries(fn func(ledger.Entry) error) error {
-	return walkEntries(l.view, oldestFirst, fn, openBucket)
+	return readingOf(oldestFirst, openBucket).inParts(l.view, oneByOne(fn))
 }
 
-// order is in which direction entries are read.
-type order bool
-
-const (
-	oldestFirst order = false
-	newestFirst order = true
-)
-
-// walkEntries reads entries in parts through view, which makes one read transaction each time.
-func walkEntries(view func(func(*bbolt.Tx) error) error, in order, fn func(ledger.Entry) error, buckets ...[]byte) error {
-	var from archive.Key
-	if in == newestFirst {
-		for i := range from {
-			from[i] = 0xff
-		}
-	}
-	for {
-		var part []ledger.Entry
-		more := false
-		// fn runs outside the transaction: a slow reader holds no pages.
-		err := view(func(tx *bbolt.Tx) (err error) { part, more, err = readEntries(tx, &from, in, buckets); return err })
-		if err != nil {
-			return fmt.Errorf("read entries: %w", err)
-		}
-		for _, e := range part {
-			if err := fn(e); err != nil {
-				return err
-			}
-		}
-		if !more {
-			return nil
-		}
-	}
-}
-
-// readEntries merges the entries of the buckets, and moves from to the entry after the last one that it returns.
-func readEntries(tx *bbolt.Tx, from *archive.Key, in order, buckets [][]byte) (part []ledger.Entry, more bool, err error) {
-	var walks []*bucketWalk
-	for _, b := range buckets {
-		walks = append(walks, newBucketWalk(tx, b, *from, in))
-	}
-	for {
-		w := nextWalk(walks, in)
-		if w.key == nil {
-			return part, false, nil
-		}
-		if len(part) == chunkEntries {
-			return part, true, copyKey(from, w.key)
-		}
-		e, err := decodeEntryAt(w.bucket, w.key, w.value)
-		if err != nil {
-			return nil, false, err
-		}
-		part = append(part, e)
-		w.key, w.value = w.step()
-	}
-}
-
-func copyKey(to *archive.Key, from []byte) error {
-	if copy(to[:], from) != len(to) {
-		return damage("a key of %d bytes", len(from))
-	}
-	return nil
-}
-
-// bucketWalk goes through one bucket in either direction.
-type bucketWalk struct {
-	bucket, key, value []byte
-	step               func() (k, v []byte)
-}
-
-func newBucketWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, in order) *bucketWalk {
-	c := tx.Bucket(bucket).Cursor()
-	w := &bucketWalk{bucket: bucket, step: c.Next}
-	w.key, w.value = c.Seek(from[:])
-	if in == oldestFirst {
-		return w
-	}
-	w.step = c.Prev
-	switch {
-	case w.key == nil:
-		w.key, w.value = c.Last()
-	case !bytes.Equal(w.key, from[:]):
-		w.key, w.value = c.Prev()
-	}
-	return w
-}
-
-// nextWalk returns the walk whose current entry comes next.
-func nextWalk(walks []*bucketWalk, in order) *bucketWalk {
-	return slices.MinFunc(walks, func(a, b *bucketWalk) int {
-		switch {
-		case a.key == nil || b.key == nil:
-			return len(b.key) - len(a.key) // the one that is at its end comes last
-		case in == newestFirst:
-			return bytes.Compare(b.key, a.key)
-		}
-		return bytes.Compare(a.key, b.key)
-	})
+// readingOf reads the entries of buckets.
+func readingOf(in order, buckets ...[]byte) reading[ledger.Entry] {
+	return reading[ledger.Entry]{what: "entries", buckets: buckets, in: in, decode: func(_ *bbolt.Tx, bucket, k, v []byte) (ledger.Entry, error) {
+		return decodeEntryAt(bucket, k, v)
+	}}
 }
 
 // Lines calls fn with every journal line from number from on, as stored, and returns
 // what fn returns first. The chain is not checked here; see Verify.
 func (l *Ledger) Lines(from uint64, fn func(n uint64, line []byte) error) error {
 	from = max(from, 1)
-	for {
-		var lines [][]byte
-		err := l.view(func(tx *bbolt.Tx) (err error) { lines, err = readLines(tx, from); return err })
-		if err != nil {
-			return fmt.Errorf("read journal: %w", err)
-		}
-		if len(lines) == 0 {
-			return nil
-		}
-		for _, line := range lines {
-			if err := fn(from, line); err != nil {
-				return err
-			}
-			from++
-		}
-	}
+	n := from
+	return inParts(l.view, "journal", func(tx *bbolt.Tx) ([][]byte, bool, error) {
+		lines, err := readLines(tx, from)
+		from += uint64(len(lines))
+		return lines, len(lines) > 0, err
+	}, oneByOne(func(line []byte) error {
+		n++
+		return fn(n-1, line)
+	}))
 }
 
 // BlockStart returns the first line of the block that holds line n, as stored, and its number. It unpacks little more than that line: a

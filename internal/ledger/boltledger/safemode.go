@@ -1,13 +1,12 @@
 package boltledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -209,37 +208,28 @@ func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
 func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) (n int, err error) {
 	// The time of the mark, also when a crash spread the work over two starts.
 	at := archive.Instant{Wall: l.safe.Since}
-	var from archive.Key
-	for more := true; more; {
+	err = readingOf(oldestFirst, openBucket).inParts(l.view, func(part []ledger.Entry) error {
 		var cs []ledger.Change
-		err := l.view(func(tx *bbolt.Tx) error {
-			var part []ledger.Entry
-			var err error
-			part, more, err = readEntries(tx, &from, oldestFirst, [][]byte{openBucket})
-			for _, e := range part {
-				// A former start that crashed has marked it already.
-				if !e.NeedsReconcile {
-					cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.ReconcileRequired{}}, At: at})
-				}
+		for _, e := range part {
+			// A former start that crashed has marked it already.
+			if !e.NeedsReconcile {
+				cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.ReconcileRequired{}}, At: at})
 			}
-			return err
-		})
-		if err != nil {
-			return n, err
 		}
 		if len(cs) == 0 {
-			continue
+			return nil
 		}
 		rs, err := apply(request{changes: cs})
-		if err != nil {
-			return n, err
-		}
 		for _, r := range rs {
-			if r.Err != nil {
-				return n, r.Err
-			}
+			err = cmp.Or(err, r.Err)
 		}
-		n += len(cs)
+		if err == nil {
+			n += len(cs)
+		}
+		return err
+	})
+	if err != nil {
+		return n, err
 	}
 	// Last: a crash before this commit makes the next start look at all open entries once more.
 	_, err = apply(request{do: endRequireReconcile})

@@ -63,7 +63,7 @@ func (p *StoppedLedger) Info() ledger.Info { return p.info }
 
 // EntriesNewestFirst calls fn with every entry, the newest first, and returns what fn returns first.
 func (p *StoppedLedger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
-	return walkEntries(p.view, newestFirst, fn, openBucket, doneBucket)
+	return readingOf(newestFirst, openBucket, doneBucket).inParts(p.view, oneByOne(fn))
 }
 
 func (p *StoppedLedger) view(fn func(*bbolt.Tx) error) error {
