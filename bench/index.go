@@ -29,7 +29,7 @@ func (b *bench) indexRows() []row {
 			}}
 	}
 	return []row{
-		of("index", "each as it was sent", false, "<= 1.3", atMost(1.3)),
+		of("index", "each as it was sent", false, "<= 2", atMost(2)),
 		of("index-rewritten", "each amount written otherwise", true, "told", nil),
 	}
 }
