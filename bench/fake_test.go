@@ -186,9 +186,8 @@ func TestFake_G12_LaxTakesShortBodies(t *testing.T) {
 	putShort(t, host, rest, "")
 	held, err := f.Objects(t.Context())
 	must(t, err)
-	if s := f.counted(t); s.ShortBodies != 1 || s.TakenShort != 1 || len(held) != 1 || held[0].Size != 5 {
-		t.Errorf("counted %+v, holds %v", s, held)
-	}
+	s := f.counted(t)
+	kit.Check(t, s.ShortBodies == 1 && s.TakenShort == 1 && len(held) == 1 && held[0].Size == 5, "counted %+v, holds %v", s, held)
 }
 
 func TestFake_CountsDuplicates(t *testing.T) {
@@ -209,9 +208,8 @@ func TestFake_CountsDuplicates(t *testing.T) {
 	clients, err := f.Clients(t.Context())
 	kit.Check(t, err == nil && len(clients) == 1 && clients[archive.ID{1}.String()] == 3, "registered %v: %v", clients, err)
 	s := f.counted(t)
-	if s.Registered != 3 || s.Reregistered != 2 || s.Stored != 9 || s.Again != 3 || s.Different != 3 || s.Duplicates != 1 {
-		t.Errorf("counted %+v", s)
-	}
+	kit.Check(t, s.Registered == 3 && s.Reregistered == 2 && s.Stored == 9 && s.Again == 3 && s.Different == 3 && s.Duplicates == 1,
+		"counted %+v", s)
 }
 
 // A busy one knows the documents of filled ledgers by the numbers that they have there, and nothing else.

@@ -59,9 +59,8 @@ func TestGen_MeanSizes(t *testing.T) {
 		for _, data := range content(t, s.Dir) {
 			n += len(data)
 		}
-		if mean := float64(n) / docs; mean < 0.95*want || mean > 1.05*want {
-			t.Errorf("set %s: %.0f bytes a document instead of %.0f", name, mean, want)
-		}
+		mean := float64(n) / docs
+		kit.Check(t, mean >= 0.95*want && mean <= 1.05*want, "set %s: %.0f bytes a document instead of %.0f", name, mean, want)
 	}
 }
 

@@ -110,8 +110,7 @@ func processesWith(t *testing.T, argument string) map[int]string {
 		if err != nil || !bytes.Contains(line, []byte(argument)) {
 			continue // it ended meanwhile, or is another
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		kit.Must(t, err)
+		pid := kit.Value(strconv.Atoi(filepath.Base(filepath.Dir(path))))(t)
 		found[pid] = string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
 	}
 	return found

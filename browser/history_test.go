@@ -44,8 +44,7 @@ func (w *world) writeHistory(now time.Time) {
 		for range h.countOf(day) {
 			changes = append(changes, h.document(day.Truncate(24*time.Hour).Add(7*time.Hour+time.Duration(h.rng.IntN(600))*time.Minute)))
 		}
-		results, err := l.Apply(w.t.Context(), changes...)
-		kit.Must(w.t, err)
+		results := kit.Value(l.Apply(w.t.Context(), changes...))(w.t)
 		for _, r := range results {
 			kit.Need(w.t, r.Err == nil, "r.Err = %v, want r.Err = nil", r.Err)
 		}

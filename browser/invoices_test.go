@@ -72,8 +72,7 @@ func (w *world) drop(i invoice) {
 	}
 	w.write("staged/rechnung.pdf", "%PDF-1.4\n"+content+"\n%%EOF\n", 0o660)
 	if i.metadata != nil {
-		text, err := json.MarshalIndent(i.metadata, "", "  ")
-		kit.Must(w.t, err)
+		text := kit.Value(json.MarshalIndent(i.metadata, "", "  "))(w.t)
 		w.write("staged/metadata.json", string(text), 0o660)
 	}
 	kit.Must(w.t, os.Rename(staged, filepath.Join(w.dir, "acme-in", i.folder)))

@@ -85,13 +85,11 @@ func (b *tab) download(do func()) (name string, data []byte) {
 		if ctx.Err() != nil {
 			b.t.Fatalf("no file came; the page says:\n%s", b.text())
 		}
-		files, err := os.ReadDir(dir)
-		kit.Must(b.t, err)
+		files := kit.Value(os.ReadDir(dir))(b.t)
 		if len(files) != 1 || strings.HasSuffix(files[0].Name(), ".crdownload") || strings.HasPrefix(files[0].Name(), ".") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, files[0].Name()))
-		kit.Must(b.t, err)
+		data := kit.Value(os.ReadFile(filepath.Join(dir, files[0].Name())))(b.t)
 		if len(data) > 0 {
 			return files[0].Name(), data
 		}

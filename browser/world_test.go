@@ -105,8 +105,7 @@ http:
 // freeAddress returns a loopback address that nothing listens on. The pages must have the same one after a restart.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	l := kit.Value(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	kit.Must(t, l.Close())
 	return l.Addr().String()
 }

@@ -267,9 +267,8 @@ func TestFind_NotTakenBesideHits(t *testing.T) {
 				t.Errorf("%q is missing, or not in its place", want)
 			}
 		}
-		if code != row.code || row.not != "" && strings.Contains(out, row.not) || !strings.Contains(errs, row.errs) {
-			t.Errorf("exit %d: %s\n%s", code, errs, out)
-		}
+		kit.Check(t, code == row.code && (row.not == "" || !strings.Contains(out, row.not)) && strings.Contains(errs, row.errs),
+			"exit %d: %s\n%s", code, errs, out)
 	})
 }
 

@@ -99,9 +99,7 @@ func TestRunOnce_Receives(t *testing.T) {
 		id := kit.Value(emu.PublishReceived(receivedInvoice(number)))(t)
 		ids = append(ids, id)
 	}
-	if out := s.must(0, "run", "--once"); !strings.Contains(out, "seen 0 new") || !strings.Contains(out, "2 documents of the business network are not received yet") {
-		t.Errorf(`out = %v, want out with "seen 0 new", out with "2 documents of the business network are not received yet"`, out)
-	}
+	kit.Holds(t, "run --once", s.must(0, "run", "--once"), "seen 0 new", "2 documents of the business network are not received yet")
 	out := s.must(0, "arrivals")
 	kit.Check(t, strings.Count(out, "fetching") == 2, `out = %v, want strings.Count(out, "fetching") = 2`, out)
 	broken.Store(false)
@@ -227,8 +225,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 	s.withReceiving()
 	invoice := receivedInvoice("R-1")
 	invoice.Files[0].Content = []byte("<Error>of the sender</Error>")
-	id, err := emu.PublishReceived(invoice)
-	kit.Must(t, err)
+	id := kit.Value(emu.PublishReceived(invoice))(t)
 	p := s.begin()
 	var j arrivalShown
 	kit.Await(t, "the file to be in doubt", func() bool {
@@ -237,9 +234,8 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 	})
 	d := j.Files[1].Doubt
 	kit.Need(t, d != nil && d.Times == 1 && !d.Overruled, "%+v, want d other than nil, d.Times = 1, not d.Overruled", d)
-	if kept, err := os.ReadFile(filepath.Join(s.dir, "state", statedir.ReceivedFolder, j.Key, d.Stored)); err != nil || string(kept) != string(invoice.Files[0].Content) {
-		t.Errorf("a person who looks at it finds %q, %v", kept, err)
-	}
+	kept, err := os.ReadFile(filepath.Join(s.dir, "state", statedir.ReceivedFolder, j.Key, d.Stored))
+	kit.Check(t, err == nil && string(kept) == string(invoice.Files[0].Content), "a person who looks at it finds %q, %v", kept, err)
 	for _, row := range []struct {
 		code int
 		args []string

@@ -212,9 +212,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 		t.Errorf("the daemon would read a file: exit %d, %s", code, errs)
 	}
 	stop()
-	if errs, code := audit("--force", "--expected", list); code != exitDifferences || !strings.Contains(errs, "1 listed document is not archived.") {
-		t.Errorf("with a list, beside: exit %d, %s", code, errs)
-	}
+	ended(audit("--force", "--expected", list))(t, "with a list, beside", exitDifferences, "1 listed document is not archived.")
 	kit.Must(t, os.Remove(list))
 	if errs, code := audit("--force"); code != exitDifferences || !strings.HasSuffix(read(), "</html>\n") {
 		t.Errorf("beside: exit %d, %s", code, errs)
@@ -281,9 +279,7 @@ func TestAudit_I29_NotesItsOwnReportsAlone(t *testing.T) {
 	kit.Want(t, "a report that is noted: exit, "+errs, code, exitDifferences)
 	kit.Want(t, "lines of the journal", lines(), before+1)
 	ended(note(before))(t, "a note of a report that was noted before", exitUsage)
-	if _, errs, code := frames(t, cfg.StateDir, `{"args":["list"],"audit":{"reported":3}}`+"\n"); code != exitUsage {
-		t.Errorf("a note in another command: exit %d, %s, want %d", code, errs, exitUsage)
-	}
+	refused(frames(t, cfg.StateDir, `{"args":["list"],"audit":{"reported":3}}`+"\n"))(t, "a note in another command", exitUsage)
 }
 
 // The same ledger, arguments and time give the same bytes; a time before the ledger's last line, or one that is to come, gives none.

@@ -41,9 +41,8 @@ func TestCatalog_I27_RunningStoppedAndKilled(t *testing.T) {
 		out, code := s.vaultd("list", "--state", "archived,rejected", "--since", "1h", "--limit", "0")
 		kit.Check(t, code == 0 && strings.Count(out, "Rechnung") >= 20, "%s: list: exit %d: %s", when, code, out)
 		kit.Holds(t, when+": show: exit", s.must(0, "show", "rechnung 0007"), "Rechnung 0007")
-		if after := s.stateFiles(); !slices.Equal(before, after) {
-			t.Errorf("%s: the state directory holds %v, before the commands %v", when, after, before)
-		}
+		after := s.stateFiles()
+		kit.Check(t, slices.Equal(before, after), "%s: the state directory holds %v, before the commands %v", when, after, before)
 	}
 	kit.Await(t, "all documents in the archive", func() bool {
 		out, _ := s.vaultd("list", "--state", "archived", "--limit", "0")

@@ -200,8 +200,7 @@ func TestControl_I21_HostileRequests(t *testing.T) {
 	}, func(t *testing.T, said string) {
 		began := time.Now()
 		out, errs, code := FramesAt(t, path, said)
-		if code != exitUsage || out != "" || strings.ContainsAny(errs, "\x1b\x00") || time.Since(began) > 3*time.Second {
-			t.Errorf("exit %d after %v: %q %q", code, time.Since(began), out, errs)
-		}
+		kit.Check(t, code == exitUsage && out == "" && !strings.ContainsAny(errs, "\x1b\x00") && time.Since(began) <= 3*time.Second,
+			"exit %d after %v: %q %q", code, time.Since(began), out, errs)
 	})
 }

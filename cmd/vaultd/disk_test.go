@@ -324,10 +324,7 @@ func TestDisk_StateDirIsReadOnly(t *testing.T) {
 	state := filepath.Join(s.dir, "state")
 	s.add("acme", "a", 1)
 	kit.Must(t, unix.Mount("", state, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	out, code := s.vaultd("run")
-	if code != exitCreate || !strings.Contains(out, "read-only file system") || !strings.Contains(out, "hint: free space on the disk, or make it writable") {
-		t.Errorf("exit %d: %s", code, out)
-	}
+	ended(s.vaultd("run"))(t, "run", exitCreate, "read-only file system", "hint: free space on the disk, or make it writable")
 	kit.Want(t, "something was sent", emu.CountCalls("register"), 0)
 	kit.Must(t, unix.Mount("", state, "", unix.MS_REMOUNT, ""))
 	p := s.begin()

@@ -89,9 +89,8 @@ func auditedDocument(t *testing.T) []string {
 	var r struct {
 		Documents []map[string]json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Documents) == 0 {
-		t.Fatalf("err = %v, out = %v, want no error, len(r.Documents) other than 0", err, out)
-	}
+	err := json.Unmarshal([]byte(out), &r)
+	kit.Need(t, err == nil && len(r.Documents) != 0, "err = %v, out = %v, want no error, len(r.Documents) other than 0", err, out)
 	names := map[string]bool{}
 	for _, row := range r.Documents {
 		for name := range row {
@@ -252,9 +251,8 @@ func TestDocs_I26_PauseText(t *testing.T) {
 	said := present.DescribePause(present.Clock{Now: noon, Location: time.UTC}, p)
 	form := strings.NewReplacer("14:32", "TIME", "429 Too Many Requests", "…").Replace(said)
 	line := regexp.MustCompile(`(?m)^\| ` + "`" + `pauses\[\]\.text` + "`" + ` \|.*`).FindString(readPage(t, "../../docs/reference.md"))
-	if !strings.HasPrefix(form, "the service asks us to slow down until TIME") || !strings.Contains(line, "`"+form+"`") {
-		t.Errorf("docs/reference.md does not quote %q: %s", form, line)
-	}
+	kit.Check(t, strings.HasPrefix(form, "the service asks us to slow down until TIME") && strings.Contains(line, "`"+form+"`"),
+		"docs/reference.md does not quote %q: %s", form, line)
 	if p.Asked = noon; present.DescribePause(present.Clock{Now: noon, Location: time.UTC}, p) != p.Cause.Text {
 		t.Errorf("after that time it says %q", present.DescribePause(present.Clock{Now: noon, Location: time.UTC}, p))
 	}

@@ -79,9 +79,8 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 		if u := audit.Unchanged; u.Text != "4 of 5 downloaded and compared, 0 differ" || u.Downloads != 4 || u.Money != "2.00" || u.Currency != "EUR" {
 			t.Errorf(`%+v, want u.Text = "4 of 5 downloaded and compared, 0 differ", u.Downloads = 4, u.Money = "2.00", u.Currency = "EUR"`, u)
 		}
-		if len(audit.Acts) != 4 || audit.Acts[0].Event != "fetch-intended" || audit.Acts[0].BumID == "" {
-			t.Errorf(`%+v, want len(audit.Acts) = 4, audit.Acts[0].Event = "fetch-intended", audit.Acts[0].BumID other than ""`, audit.Acts)
-		}
+		kit.Check(t, len(audit.Acts) == 4 && audit.Acts[0].Event == "fetch-intended" && audit.Acts[0].BumID != "",
+			`%+v, want len(audit.Acts) = 4, audit.Acts[0].Event = "fetch-intended", audit.Acts[0].BumID other than ""`, audit.Acts)
 		for _, v := range emu.Violations() {
 			t.Errorf("the service saw: %s", v)
 		}

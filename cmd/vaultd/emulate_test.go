@@ -173,9 +173,8 @@ func TestEmulate_PDFUpload(t *testing.T) {
 		t.Errorf("an unknown address: %d %s", code, text)
 	}
 	code, text := post("clerk", good)
-	if code != 200 || !strings.HasPrefix(text, `{"url":"http://127.0.0.1:`) || !strings.Contains(text, "X-Amz-Expires=600") {
-		t.Fatalf("a registration: %d %s", code, text)
-	}
+	kit.Need(t, code == 200 && strings.HasPrefix(text, `{"url":"http://127.0.0.1:`) && strings.Contains(text, "X-Amz-Expires=600"),
+		"a registration: %d %s", code, text)
 	address := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(text, `{"url":"`), `"}`), `\u0026`, "&")
 	req := kit.Value(http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader("%PDF-1.7")))(t)
 	code, text = sendForText(t, req)

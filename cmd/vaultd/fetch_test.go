@@ -25,11 +25,9 @@ func zipOf(t *testing.T, method uint16, files ...string) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for i := 0; i < len(files); i += 2 {
-		w, err := z.CreateHeader(&zip.FileHeader{Name: files[i], Method: method})
-		kit.Must(t, err)
-		if _, err := io.WriteString(w, files[i+1]); err != nil {
-			t.Fatal(err)
-		}
+		w := kit.Value(z.CreateHeader(&zip.FileHeader{Name: files[i], Method: method}))(t)
+		_, err := io.WriteString(w, files[i+1])
+		kit.Need(t, err == nil, "error: %v", err)
 	}
 	kit.Must(t, z.Close())
 	return b.Bytes()

@@ -243,9 +243,8 @@ func (w *historyWorld) checkShares(name string, shares []present.VaultShare) {
 			f, _ := average.Float64()
 			kit.Check(w.t, math.Abs(f-last) <= 1e-6, "%s: %v of what is included, the bill says %s MB", name, last, b.AverageMB)
 		}
-		if s.Forecast != nil && (s.Forecast.Lowest > s.Forecast.Share || s.Forecast.Share > s.Forecast.Highest) {
-			w.t.Errorf("%s: %+v", name, s.Forecast)
-		}
+		kit.Check(w.t, s.Forecast == nil || (s.Forecast.Lowest <= s.Forecast.Share && s.Forecast.Share <= s.Forecast.Highest),
+			"%s: %+v", name, s.Forecast)
 	}
 }
 
@@ -322,9 +321,8 @@ func TestHistory_I32_WithoutACatalog(t *testing.T) {
 		for i := range want.Months {
 			want.Months[i].Rejected = 0
 		}
-		if !slices.Equal(h.Days, want.Days) || !slices.Equal(h.Months, want.Months) || h.Delays != nil || h.DelaysOf != 0 {
-			t.Errorf("%s: the rest is\n%+v\nwant\n%+v", name, h, want)
-		}
+		kit.Check(t, slices.Equal(h.Days, want.Days) && slices.Equal(h.Months, want.Months) && h.Delays == nil && h.DelaysOf == 0,
+			"%s: the rest is\n%+v\nwant\n%+v", name, h, want)
 		w.checkShares(name, h.Shares)
 	}
 	ask("no daemon and no file", "there is none; vaultd makes it when it starts")
@@ -424,9 +422,8 @@ func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
 			at := historyNoon.AddDate(0, -6, 0).Add(time.Duration(n) * time.Minute)
 			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{change(i, at), ledger.Reconciled{}}})
 		}
-		if rs, err := w.ledger.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {
-			t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
-		}
+		rs, err := w.ledger.Apply(t.Context(), cs...)
+		kit.Need(t, err == nil && rs[0].Err == nil, "err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 	}
 	add(func(i int, at time.Time) ledger.Event {
 		return recoveredAt(n, at, at.Add(time.Hour*24*30*time.Duration(1+i%2)))
@@ -464,9 +461,8 @@ func TestHistory_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
 			archived++
 		}
 		for some := range slices.Chunk(cs, 500) { // opening the catalog reads the last block of the journal
-			if rs, err := w.ledger.Apply(t.Context(), some...); err != nil || rs[0].Err != nil {
-				t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
-			}
+			rs, err := w.ledger.Apply(t.Context(), some...)
+			kit.Need(t, err == nil && rs[0].Err == nil, "err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 		}
 		w.makeCatalog()
 		return testing.AllocsPerRun(3, func() {

@@ -123,9 +123,8 @@ func TestBooks_I21_OneAnswerAtATime(t *testing.T) {
 		v := view{booksTurn: make(chan struct{}, 1)}
 		leave := kit.Value(v.takeBooksTurn(t.Context()))(t)
 		begun := time.Now()
-		if _, err := v.takeBooksTurn(t.Context()); !errors.Is(err, errOtherAnswer) || time.Since(begun) != booksPatience {
-			t.Errorf("%v after %v", err, time.Since(begun))
-		}
+		_, err := v.takeBooksTurn(t.Context())
+		kit.Check(t, errors.Is(err, errOtherAnswer) && time.Since(begun) == booksPatience, "%v after %v", err, time.Since(begun))
 		time.AfterFunc(time.Second, leave)
 		second := kit.Value(v.takeBooksTurn(t.Context()))(t)
 		second()

@@ -122,12 +122,10 @@ func TestNeeds_I15_I26_IndexDiffersUntilItAgrees(t *testing.T) {
 		seen := w.look()
 		kit.Want(t, "needs of status after "+step.outcome, len(seen["status"]), step.needs)
 		kit.Want(t, "needs of the audit after "+step.outcome, len(seen["audit"]), step.needs)
-		found, err := w.ledger.Verify(t.Context())
-		kit.Must(t, err)
+		found := kit.Value(w.ledger.Verify(t.Context()))(t)
 		kit.Want(t, "problems of the ledger", len(found), 0)
 	}
-	s, err := w.v.collectStatus()
-	kit.Must(t, err)
+	s := kit.Value(w.v.collectStatus())(t)
 	kit.Want(t, "the name", strings.Join(s.Needs[0].Names, "; "), "vault V-1, compared 13:32: 5 of 5 documents, differences 1")
 }
 

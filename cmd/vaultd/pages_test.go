@@ -88,9 +88,8 @@ func (r *reader) send(page, path string, fields url.Values) answer {
 
 func (r *reader) signIn(name string) {
 	r.t.Helper()
-	if a := r.do(http.MethodPost, "/login", url.Values{"name": {name}, "password": {pagesPassword}}); a.code != http.StatusOK || !strings.Contains(a.body, "/logout") {
-		r.t.Fatalf("%s cannot sign in: %d %s", name, a.code, a.body)
-	}
+	a := r.do(http.MethodPost, "/login", url.Values{"name": {name}, "password": {pagesPassword}})
+	kit.Need(r.t, a.code == http.StatusOK && strings.Contains(a.body, "/logout"), "%s cannot sign in: %d %s", name, a.code, a.body)
 }
 
 // withPages gives a site its port, with users who may read, and read and fetch.
@@ -245,9 +244,8 @@ func (s *site) downloadsOnPages(anna *reader, key string) {
 			t.Errorf("download %d: %v, %v", i, err, a.header)
 		}
 	}
-	if out, _ := s.vaultd("audit", "--format", "json"); strings.Count(out, "on the pages, by the user anna") != 2 {
-		t.Errorf("the audit does not say who downloaded:\n%s", out)
-	}
+	out, _ := s.vaultd("audit", "--format", "json")
+	kit.Check(t, strings.Count(out, "on the pages, by the user anna") == 2, "the audit does not say who downloaded:\n%s", out)
 }
 
 // reportsOnPages holds the reports of the pages against those of the command.

@@ -238,9 +238,8 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	resp := kit.Value(http.Get("http://" + port + "/readyz"))(t)
 	body, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "safe mode") {
-		t.Errorf("/readyz: %d %s (%v)", resp.StatusCode, body, err)
-	}
+	kit.Check(t, err == nil && resp.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(body), "safe mode"),
+		"/readyz: %d %s (%v)", resp.StatusCode, body, err)
 	out, code := s.vaultd("status")
 	kit.Check(t, strings.HasPrefix(out, "SAFE MODE") && code == exitPerson, "status: exit %d\n%s", code, out)
 	kit.Want(t, "something was registered in safe mode", emu.CountCalls("register"), calls)

@@ -358,8 +358,7 @@ func (p *plantedSite) clerkWrites(gid int, file string) io.Closer {
 	p.t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", `exec 3>>"$0" && echo "% page 2" >&3 && echo open && read end`, file)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: clerk, Gid: uint32(gid)}}
-	in, err := cmd.StdinPipe()
-	kit.Must(p.t, err)
+	in := kit.Value(cmd.StdinPipe())(p.t)
 	out, err := cmd.StdoutPipe()
 	kit.Must(p.t, errors.Join(err, cmd.Start()))
 	p.t.Cleanup(func() { _, _ = in.Close(), cmd.Wait() })

@@ -54,9 +54,8 @@ func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 				}
 				cs = append(cs, c)
 			}
-			if rs, err := s.ledger.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {
-				t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
-			}
+			rs, err := s.ledger.Apply(t.Context(), cs...)
+			kit.Need(t, err == nil && rs[0].Err == nil, "err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 		}
 	}
 	check := func(out string) {

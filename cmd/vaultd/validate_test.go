@@ -259,8 +259,7 @@ func TestSidecarSchema_SaysWhatThePackagerSays(t *testing.T) {
 	schema := kit.Value(c.Compile("urn:vaultd:sidecar"))(t)
 	for name, row := range sidecars {
 		t.Run(name, func(t *testing.T) {
-			v, err := jsonschema.UnmarshalJSON(strings.NewReader(row.text))
-			kit.Must(t, err)
+			v := kit.Value(jsonschema.UnmarshalJSON(strings.NewReader(row.text)))(t)
 			if err := schema.Validate(v); (err == nil) != row.good {
 				t.Errorf("schema: %v", err)
 			}

@@ -278,9 +278,8 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 					})
 					h.files.Store(&f)
 					c := h.d.selfChecker().Check(h.t.Context())
-					if c.OK() || c.Failed != "" || len(c.Ledger) != 0 || len(c.Unread) != unread || len(c.Files) != 0 {
-						t.Errorf("at %s: check = %+v, want %d unread, and no fault of its own", at, c, unread)
-					}
+					kit.Check(t, !c.OK() && c.Failed == "" && len(c.Ledger) == 0 && len(c.Unread) == unread && len(c.Files) == 0,
+						"at %s: check = %+v, want %d unread, and no fault of its own", at, c, unread)
 					kit.Holds(t, "unread at "+at, strings.Join(c.Unread, "\n"), huber.Key.String(), fault.Error())
 					kit.Lacks(t, "unread at "+at, strings.Join(c.Unread, "\n"), "Huber")
 				}
@@ -317,8 +316,7 @@ func TestCheck_I23_AReceiptWithoutRights(t *testing.T) {
 		if os.Getuid() == 0 {
 			h.must(errors.Join(unix.Setfsuid(0), unix.Setfsgid(0)))
 		}
-		if err != nil || len(c.Files) != 0 || len(c.Unread) != 1 || !strings.Contains(c.Unread[0], "permission denied") {
-			t.Errorf("check = %+v (error %v), want one unread: permission denied", c, err)
-		}
+		kit.Check(t, err == nil && len(c.Files) == 0 && len(c.Unread) == 1 && strings.Contains(c.Unread[0], "permission denied"),
+			"check = %+v (error %v), want one unread: permission denied", c, err)
 	})
 }

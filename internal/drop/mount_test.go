@@ -185,8 +185,7 @@ func TestMount_I19_TheDropFolderItself(t *testing.T) {
 	var err error
 	y.f, err = Open(Config{Path: at, Name: "acme", LedgerID: "L", Environment: "test"})
 	kit.Must(y.t, err)
-	c, err := y.f.ClaimFolder("Huber 88", time.Now())
-	kit.Must(y.t, err)
+	c := kit.Value(y.f.ClaimFolder("Huber 88", time.Now()))(y.t)
 	kit.Must(y.t, y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
 	kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(filepath.Join(y.path, "_rejected/Huber 88/_REASON.txt"))), nil)
 }

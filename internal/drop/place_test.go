@@ -37,9 +37,8 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 			kit.Want(t, at, tree(t, f.cfg.Path), []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/", rel + "/",
 				rel + "/_RECEIPT.json", rel + "/_RECEIPT.txt", rel + "/metadata.json"})
 			for name, mode := range map[string]fs.FileMode{"_archived": fs.ModeSticky | fs.ModeSetgid | 0o770, "_archived/2026-11": fs.ModeSetgid | 0o750} {
-				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|mode {
-					t.Errorf("%s: %s has mode %v, want %v", at, name, info.Mode(), fs.ModeDir|mode)
-				}
+				info, _ := os.Lstat(f.cfg.Path + "/" + name)
+				kit.Check(t, info.Mode() == fs.ModeDir|mode, "%s: %s has mode %v, want %v", at, name, info.Mode(), fs.ModeDir|mode)
 			}
 		})
 }

@@ -244,8 +244,7 @@ func TestOpenRegular_I19_NothingButRegularFiles(t *testing.T) {
 	os.Symlink("/etc/passwd", at("out"))
 	os.Symlink("loop", at("loop"))
 	kit.Must(t, syscall.Mkfifo(at("fifo"), 0o600))
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	kit.Must(t, err)
+	fd := kit.Value(syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0))(t)
 	defer syscall.Close(fd)
 	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: at("sock")}); err != nil {
 		t.Log("no socket in this test:", err)

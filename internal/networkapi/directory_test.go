@@ -177,9 +177,8 @@ func TestRecipientCheck_I32_HowLongAnswersCount(t *testing.T) {
 		now := asked
 		check := kit.Value(NewRecipientCheck(client(t, calls.Says(r.status, r.body)), func() time.Time { return now }))(t)
 		listed, err := check.Ask(t.Context(), "SIREN 552100554")
-		if listed != r.listed || (err == nil) != (r.status == 200 && name != "Garbled") {
-			t.Errorf("%s: %v, %v, want listed = %v, (err == nil) = %v", name, listed, err, r.listed, (r.status == 200 && name != "Garbled"))
-		}
+		kit.Check(t, listed == r.listed && (err == nil) == (r.status == 200 && name != "Garbled"),
+			"%s: %v, %v, want listed = %v, (err == nil) = %v", name, listed, err, r.listed, (r.status == 200 && name != "Garbled"))
 		for after, want := range map[time.Duration]bool{0: r.listed, r.counts - 1: r.listed, r.counts: false, -1: false} {
 			if now = asked.Add(after); check.IsKnown("SIREN 552100554") != want {
 				t.Errorf("%s: counts after %v: %v", name, after, !want)

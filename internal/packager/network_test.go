@@ -52,8 +52,7 @@ var networkRules = NetworkRules{
 func sealNetwork(t *testing.T, root *os.Root, r NetworkRules, hook durable.Hook) (SealedNetwork, string, error) {
 	t.Helper()
 	spool := t.TempDir()
-	dir, err := durable.Open(spool, hook)
-	kit.Must(t, err)
+	dir := kit.Value(durable.Open(spool, hook))(t)
 	defer dir.Close()
 	s, err := BuildNetwork(context.Background(), root, r, dir, "k.zip")
 	left, _ := os.ReadDir(spool)
@@ -94,9 +93,8 @@ func TestNetwork_I4_I10_DocumentAndFiles(t *testing.T) {
 	if !slices.Equal(s.Files, sent) || !slices.Equal(s.Others, []archive.File{file("document.json")}) || len(s.Junk) != 9 {
 		t.Errorf("%+v, %+v, %q, want s.Files = %v, s.Others = %v, len(s.Junk) = 9", s.Files, s.Others, s.Junk, sent, []archive.File{file("document.json")})
 	}
-	if s.Content != content || s.Metadata != document || s.ID != archive.DeriveNetworkID(content, document) {
-		t.Errorf("%+v, want s.Content = %v, s.Metadata = %v, s.ID = %v", s, content, document, archive.DeriveNetworkID(content, document))
-	}
+	kit.Check(t, s.Content == content && s.Metadata == document && s.ID == archive.DeriveNetworkID(content, document),
+		"%+v, want s.Content = %v, s.Metadata = %v, s.ID = %v", s, content, document, archive.DeriveNetworkID(content, document))
 	want := `{"documentType":"Invoice","documentId":"RE-4711","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","recipientIds":["003712345678"],"currencyCode":"EUR","amount":9007199254740993.10,"flowDirection":"sending"}`
 	kit.Want(t, fmt.Sprint(s.Document.Metadata()), string(s.Document.Metadata()), want)
 	sealed, err := os.ReadFile(path)
@@ -277,8 +275,7 @@ func TestNetwork_I4_RealInvoices(t *testing.T) {
 	from, n := corpus(t), 0
 	for _, kind := range []string{"pdf", "ubl", "cii"} {
 		dir := filepath.Join(from, kind)
-		all, err := os.ReadDir(dir)
-		kit.Must(t, err)
+		all := kit.Value(os.ReadDir(dir))(t)
 		files := tree{"document.json": networkDocument}
 		for _, e := range all {
 			content := kit.Value(os.ReadFile(filepath.Join(dir, e.Name())))(t)

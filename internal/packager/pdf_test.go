@@ -26,8 +26,7 @@ const goodPDF = "%PDF-1.7\nhello\n%%EOF\n"
 func copyPDF(t *testing.T, root *os.Root, r PDFRules, hook durable.Hook) (SealedPDF, string, error) {
 	t.Helper()
 	spool := t.TempDir()
-	dir, err := durable.Open(spool, hook)
-	kit.Must(t, err)
+	dir := kit.Value(durable.Open(spool, hook))(t)
 	defer dir.Close()
 	s, err := BuildPDF(context.Background(), root, r, dir, "k.pdf")
 	left, _ := os.ReadDir(spool)

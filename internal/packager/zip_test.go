@@ -223,8 +223,7 @@ func TestReadBack_I4_FindsDamage(t *testing.T) {
 	s := kit.Value(buildAt(t.Context(), root, rules, path))(t)
 	good := kit.Value(os.ReadFile(path))(t)
 	check := func(b []byte, w written, files []archive.File) error {
-		bench, err := takeWorkspace(7)
-		kit.Must(t, err)
+		bench := kit.Value(takeWorkspace(7))(t)
 		sum, err := bench.readBack(context.Background(), bytes.NewReader(b), w, files)
 		kit.Check(t, err != nil || sum == archive.Sum(b), "digest %v", sum)
 		return err

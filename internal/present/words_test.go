@@ -180,8 +180,7 @@ func TestDetails_Recipient(t *testing.T) {
 		"Erased":  {ledger.Network, ledger.Document{}, ""},
 	} {
 		e := ledger.Entry{Key: archive.Key{1}, Route: row.route, State: ledger.Delivered, Means: ledger.EmailDelivery}
-		checked, err := ParseMetadata(e, row.doc)
-		kit.Must(t, err)
+		checked := kit.Value(ParseMetadata(e, row.doc))(t)
 		to, err := readRecipient(e, row.doc, checked)
 		r := NewListRow(Clock{Now: noon, Location: time.UTC}, e, Details{Recipient: to})
 		if err != nil || to != row.want || (r.Recipient == nil) != (to == "") || r.Means == nil || *r.Means != "EmailDelivery" {

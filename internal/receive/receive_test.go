@@ -393,9 +393,8 @@ func TestReceive_I30_GoneByAPage(t *testing.T) {
 		}}))
 		kit.Must(t, h.live(time.Hour))
 		h.allDone()
-		if h.net.CountCalls("network-acknowledge") < 2 {
-			t.Errorf("%d calls to delete notifications, want at least 2: the test shows nothing", h.net.CountCalls("network-acknowledge"))
-		}
+		kit.Check(t, h.net.CountCalls("network-acknowledge") >= 2,
+			"%d calls to delete notifications, want at least 2: the test shows nothing", h.net.CountCalls("network-acknowledge"))
 	})
 }
 

@@ -99,9 +99,8 @@ func TestVerify_I14_GoesOnFromItsCheckpoint(t *testing.T) {
 		}
 		before := p.Head()
 		v := p.verify(p.how())
-		if !v.OK() || v.NotUsed != "" || v.NotSaved != nil || (v.Basis != nil) != (round > 0) || v.Report.Head != before {
-			t.Fatalf("round %d: %+v", round, v)
-		}
+		kit.Need(t, v.OK() && v.NotUsed == "" && v.NotSaved == nil && (v.Basis != nil) == (round > 0) && v.Report.Head == before,
+			"round %d: %+v", round, v)
 		if w := p.verifyWhole(); w.Basis != nil || w.Report.Balance != v.Report.Balance || w.Report.Sample != v.Report.Sample || w.Report.LostPosts != v.Report.LostPosts {
 			t.Fatalf("round %d: %+v, the whole: %+v", round, v.Report, w.Report)
 		}
@@ -273,9 +272,8 @@ func TestVerify_I26_SaysThatNoCheckpointIsLeft(t *testing.T) {
 	p.send()
 	how := p.how()
 	how.StateDir = filepath.Join(p.Dir, "gone")
-	if v := p.verify(how); !v.OK() || v.NotSaved == nil {
-		t.Errorf("problems = %v, not saved: %v, want none, and an error", v.Problems, v.NotSaved)
-	}
+	v := p.verify(how)
+	kit.Check(t, v.OK() && v.NotSaved != nil, "problems = %v, not saved: %v, want none, and an error", v.Problems, v.NotSaved)
 }
 
 // A check during the work of a daemon must not take its progress for a fault.

@@ -346,8 +346,7 @@ func TestOverview_EveryClassIsTold(t *testing.T) {
 		ledger.AskedByService: "to IT alone: whoever pays decides, and not who dropped it",
 	}
 	for class := ledger.NoAttention + 1; class < ledger.EndOfAttention; class++ {
-		if shown := slices.Contains(shownWhole, class); shown == (elsewhere[class] != "") {
-			t.Errorf("class %d: shown %t, and else told %q", class, shown, elsewhere[class])
-		}
+		shown := slices.Contains(shownWhole, class)
+		kit.Check(t, shown != (elsewhere[class] != ""), "class %d: shown %t, and else told %q", class, shown, elsewhere[class])
 	}
 }

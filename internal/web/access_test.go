@@ -332,8 +332,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 		"NoHTTP":     "\x16\x03\x01\x00\xff\x00\x00\r\n\r\n",
 		"TwoHosts":   "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
 	} {
-		conn, err := net.Dial("tcp", address)
-		kit.Must(t, err)
+		conn := kit.Value(net.Dial("tcp", address))(t)
 		conn.SetDeadline(time.Now().Add(10 * time.Second))
 		go io.WriteString(conn, request)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -344,7 +344,6 @@ func (c *campaign) judgeExtracts(l *boltledger.Ledger) {
 		}
 	}
 	parts := kit.Value(filepath.Glob(c.path("custody", "extracts", "*", "files", "*.part")))(c.t)
-	if mark, err := os.Stat(c.path("custody", "custody.json")); err != nil || mark.Size() == 0 || len(parts) > 0 {
-		c.t.Errorf("the custody has the parts %q, and its mark: %v", parts, err)
-	}
+	mark, err := os.Stat(c.path("custody", "custody.json"))
+	kit.Check(c.t, err == nil && mark.Size() != 0 && len(parts) == 0, "the custody has the parts %q, and its mark: %v", parts, err)
 }

@@ -201,9 +201,8 @@ func (c *campaign) judgeExchange(entries []ledger.Entry) map[string]bool {
 		if e.State == ledger.Duplicate { // as a copy is that was made again after a death: it has the identity of its first
 			id = ids[e.DuplicateOf]
 		}
-		if e.Drop == exchanged.name && (!of[id.String()] || e.State != ledger.Archived && e.State != ledger.Duplicate) {
-			c.t.Errorf("I12: %q is %s, and nothing of the business network is it: %s", e.Folder, e.State, e.Cause.Text)
-		}
+		kit.Check(c.t, e.Drop != exchanged.name || (of[id.String()] && (e.State == ledger.Archived || e.State == ledger.Duplicate)),
+			"I12: %q is %s, and nothing of the business network is it: %s", e.Folder, e.State, e.Cause.Text)
 	}
 	times := map[string]int{}
 	for _, r := range c.service.Registrations() {

@@ -190,9 +190,8 @@ func TestReading_I4_DownloadsInThreeForms(t *testing.T) {
 				for _, e := range w.entries() {
 					var got bytes.Buffer
 					n, sum, err := w.client.Download(t.Context(), e.Vault, e.ArchivedRemote, &got)
-					if err != nil || n != e.Package.Size || sum != e.Package.SHA256 || archive.Sum(got.Bytes()) != sum {
-						t.Errorf("%q: %d bytes, %s: %v", e.Folder, n, sum, err)
-					}
+					kit.Check(t, err == nil && n == e.Package.Size && sum == e.Package.SHA256 && archive.Sum(got.Bytes()) == sum,
+						"%q: %d bytes, %s: %v", e.Folder, n, sum, err)
 				}
 				gets := 0
 				for _, c := range w.sentTo(storeHost) {

@@ -152,9 +152,8 @@ func (d *networkDrop) sentOnce() {
 	bodies := map[string]string{}
 	has := map[string]string{}
 	for _, doc := range d.w.service.SentDocuments() {
-		if doc.TimesAccepted != 1 || bodies[doc.DataSHA256] != "" && !d.repeats {
-			d.w.t.Errorf("I2: the document %s was taken %d times, and under %q before", doc.BumID, doc.TimesAccepted, bodies[doc.DataSHA256])
-		}
+		kit.Check(d.w.t, doc.TimesAccepted == 1 && (bodies[doc.DataSHA256] == "" || d.repeats),
+			"I2: the document %s was taken %d times, and under %q before", doc.BumID, doc.TimesAccepted, bodies[doc.DataSHA256])
 		bodies[doc.DataSHA256], has[doc.BumID] = doc.BumID, doc.SHA256
 	}
 	for _, e := range d.entries() {

@@ -458,9 +458,8 @@ func TestReading_I8_PDFSlotsMixedUp(t *testing.T) {
 					for _, e := range w.pdfEntries() {
 						states[e.Folder] = e.State
 					}
-					if states["scan 0.pdf"] != ledger.Delivered || states["second.pdf"] != ledger.Quarantined {
-						t.Errorf(`%v, want states["scan 0.pdf"] = ledger.Delivered, states["second.pdf"] = ledger.Quarantined`, states)
-					}
+					kit.Check(t, states["scan 0.pdf"] == ledger.Delivered && states["second.pdf"] == ledger.Quarantined,
+						`%v, want states["scan 0.pdf"] = ledger.Delivered, states["second.pdf"] = ledger.Quarantined`, states)
 					w.proven()
 					w.provenDelivered()
 				})

@@ -103,9 +103,8 @@ func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
 			bills := kit.Value(billing.Bills(totals, billing.Rule{}, time.Time{}))(w.t)
 			kit.Need(t, len(bills) == 3 && want[""].Documents == uint64(len(w.dropped)), "%+v for %+v", bills, want)
 			for _, b := range bills {
-				if b.Year != row.year || b.Documents != want[b.Vault].Documents || b.Bytes != want[b.Vault].Bytes {
-					t.Errorf("billed %+v, archived %+v", b, want[b.Vault])
-				}
+				kit.Check(t, b.Year == row.year && b.Documents == want[b.Vault].Documents && b.Bytes == want[b.Vault].Bytes,
+					"billed %+v, archived %+v", b, want[b.Vault])
 			}
 		})
 	})

@@ -144,9 +144,8 @@ func TestReading_I23_AStatusListOfUploadedDocuments(t *testing.T) {
 					}
 					return w.allArchived()
 				})
-				if absent > 0 || w.service.CountCalls("status-list") == 0 {
-					t.Errorf("%d times held to be unknown to the service, after %d lists", absent, w.service.CountCalls("status-list"))
-				}
+				kit.Check(t, absent <= 0 && w.service.CountCalls("status-list") != 0,
+					"%d times held to be unknown to the service, after %d lists", absent, w.service.CountCalls("status-list"))
 				w.archives(4 * hour)
 			})
 		})

@@ -151,9 +151,8 @@ func TestCrossWired_I8(t *testing.T) {
 			w.DropFolders(i%2, MakeFolder(4, 10+i, Good))
 		}
 		w.Advance(24 * time.Hour)
-		if p := w.d.State().Pauses; len(p) != 1 || p[0].Target.String() != "vault VAULT-1" || p[0].Cause.Code != "cross-wired" {
-			t.Errorf("pauses %+v", p)
-		}
+		p := w.d.State().Pauses
+		kit.Check(t, len(p) == 1 && p[0].Target.String() == "vault VAULT-1" && p[0].Cause.Code == "cross-wired", "pauses %+v", p)
 		b := w.d.Ledger().Balance()
 		kit.Check(t, b.States[ledger.Quarantined] == 4 && b.States[ledger.Archived] == 7 && b.States[ledger.Packaged] == 6,
 			"before the restart: %v", b)

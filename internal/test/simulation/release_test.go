@@ -79,9 +79,8 @@ func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 		if !errors.Is(err, operator.ErrNotAsked) || !is || fault.Outcome == apicall.Refused || fault.Outcome == apicall.NotProcessed || fault.Denied {
 			t.Errorf("%v, want error operator.ErrNotAsked, is, fault.Outcome other than apicall.Refused, fault.Outcome other than apicall.NotProcessed, not fault.Denied", err)
 		}
-		if now := w.only(); now.Rev != e.Rev || now.State != ledger.Quarantined {
-			t.Errorf("%s at revision %d, was %d", now.State, now.Rev, e.Rev)
-		}
+		now := w.only()
+		kit.Check(t, now.Rev == e.Rev && now.State == ledger.Quarantined, "%s at revision %d, was %d", now.State, now.Rev, e.Rev)
 		w.Intercept(nil)
 		w.Advance(6 * 24 * time.Hour) // with the questions of the third day
 		w.RunUntilCalm(24 * time.Hour)
@@ -143,9 +142,8 @@ func lately(t *testing.T, n int, f emulator.Fault) (o Outcome, statuses int) {
 // says so.
 func TestLate_I2_FailedAndThenArchivedIsFlagged(t *testing.T) {
 	o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 4 * time.Hour})
-	if twice := doubles(o); twice != 1 || len(o.EntriesIn(ledger.Archived)) != 2 {
-		t.Errorf("%d entries say that they are archived twice: %v", twice, o)
-	}
+	twice := doubles(o)
+	kit.Check(t, twice == 1 && len(o.EntriesIn(ledger.Archived)) == 2, "%d entries say that they are archived twice: %v", twice, o)
 }
 
 // A job that runs again by itself mostly does so soon: the document is not sent once more.
