@@ -70,8 +70,8 @@ long: ## in full, what the short form leaves out or samples: the tests that call
 
 # Without the race detector: packages that start no goroutine and hold no lock, and the program, whose stories wait as a
 # person would and are too slow with it. The daemon that it runs is in the worlds; make race-full has all packages.
-RACELESS := $(addprefix vaultd/internal/,archive billing chart expected ledger ledger/arrival pdfapi present sanitize \
-	test/docs test/measure test/mutants) vaultd/cmd/vaultd
+RACELESS := $(addprefix vaultd/internal/,archive billing books chart expected ledger ledger/arrival page pdfapi present sanitize \
+	statedir test/canary test/docs test/measure test/mutants) vaultd/cmd/vaultd
 
 # Without it too: packages of others that calculate, at half of the time of a run. They must hold no sync.Map and no
 # generic of sync/atomic: the linker takes one copy of each for all packages. make race-full has them with it.

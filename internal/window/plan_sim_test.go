@@ -24,6 +24,9 @@ import (
 // could. RUNS asks for more lines.
 func TestPlan_I6_SimulatedLines(t *testing.T) {
 	runs := 100
+	if kit.Race {
+		runs = 20
+	}
 	if s := os.Getenv("RUNS"); s != "" {
 		n, err := strconv.Atoi(s)
 		kit.Need(t, err == nil && n >= 1, "RUNS=%q", s)
