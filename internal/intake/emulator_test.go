@@ -283,7 +283,7 @@ func TestIntake_I30_DamagedCustodyIsNotAdopted(t *testing.T) {
 		_ = h.live(2 * time.Hour)
 		kit.Want(t, "an extract whose custody is damaged was acknowledged", k.acked, 0)
 		h.look(func(l *boltledger.Ledger) {
-			kit.Want(t, "arrivals seen", l.ArrivalBalance().Seen, 0)
+			kit.Must(t, l.Arrivals(func(a arrival.Arrival) error { t.Errorf("an arrival = %+v, want none", a); return nil }, arrival.States()...))
 		})
 	})
 }

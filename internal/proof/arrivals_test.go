@@ -47,9 +47,7 @@ func (b *arrivalBook) live() {
 
 // check checks the journal from its first line, with the arrival as it is stored.
 func (b *arrivalBook) check() Report {
-	balance := arrival.Balance{}
-	balance.CountChange(arrival.None, b.a.State)
-	j := Journal{Lines: numbered(b.lines), Arrivals: slices.Values([]arrival.Arrival{b.a}), ArrivalBalance: &balance}
+	j := Journal{Lines: numbered(b.lines), Arrivals: slices.Values([]arrival.Arrival{b.a})}
 	for _, line := range b.lines {
 		j.Head = j.Head.Next(line)
 	}

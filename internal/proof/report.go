@@ -16,8 +16,7 @@ type Journal struct {
 	Head    ledger.Head               // as the ledger, or better somebody else, keeps it
 	Balance *ledger.Balance           // as the ledger counts it; may be nil
 
-	Arrivals       iter.Seq[arrival.Arrival] // as they are stored, each once; may be nil
-	ArrivalBalance *arrival.Balance          // as the ledger counts it; may be nil
+	Arrivals iter.Seq[arrival.Arrival] // as they are stored, each once; may be nil
 
 	// Entry returns an entry as it is stored. If it is given, memory does not
 	// grow with the journal: each entry is compared at its last line, and its

@@ -176,12 +176,3 @@ func (b *Balance) CountChange(from, to State) {
 	}
 	b.States[to]++
 }
-
-// IsBalanced reports whether every arrival is in some state.
-func (b Balance) IsBalanced() bool {
-	var sum uint64
-	for _, s := range States() {
-		sum += b.States[s]
-	}
-	return b.Seen == sum
-}

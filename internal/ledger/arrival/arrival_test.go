@@ -211,8 +211,9 @@ func TestBalance_I1_CountsEachOnce(t *testing.T) {
 	for _, ev := range life {
 		next := kit.Value(Transition(a, ev, at))(t)
 		b.CountChange(a.State, next.State)
-		if a = next; !b.IsBalanced() || b.Seen != 1 || b.States[a.State] != 1 {
-			t.Errorf("%+v in %v", b, a.State)
-		}
+		a = next
+		want := Balance{Seen: 1}
+		want.States[a.State] = 1
+		kit.Want(t, "balance in "+a.State.String(), b, want)
 	}
 }

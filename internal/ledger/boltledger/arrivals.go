@@ -299,13 +299,6 @@ func (l *Ledger) FindReceived(id archive.ID) (number archive.RemoteID, ok bool, 
 	return number, ok, err
 }
 
-// ArrivalBalance returns the balance of arrivals as committed.
-func (l *Ledger) ArrivalBalance() arrival.Balance {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.arrivals
-}
-
 // Arrivals calls fn with every arrival that is in one of the states, the oldest of each state first. It reads in parts: one that changes
 // meanwhile is seen as before or as after the change, and may be seen twice where it enters a later state.
 func (l *Ledger) Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error {

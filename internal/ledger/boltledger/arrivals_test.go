@@ -81,9 +81,6 @@ func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 	got, ok, err := l.FindArrival(arrival.Extract, "4711")
 	kit.Check(t, err == nil && ok && got.State == arrival.Acknowledged && got.Files[0].Downloads == 1,
 		"the arrival of 4711 = %+v, %t (%v), want it %s after one download", got, ok, err, arrival.Acknowledged)
-	if b := l.ArrivalBalance(); b.Seen != 2 || !b.IsBalanced() || b.States[arrival.Announced] != 1 {
-		t.Errorf("balance of arrivals = %+v, want 2 seen, one of them %s", b, arrival.Announced)
-	}
 	b := l.Balance()
 	kit.Check(t, b.Seen == 1 && b.IsBalanced(), "balance of entries = %v, want 1 seen", b)
 	var open []archive.ExtractID
@@ -182,6 +179,9 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 		},
 		"it is not found by its state": func(tx *bbolt.Tx, a arrival.Arrival) error {
 			return tx.Bucket(arrivalIndexBucket).Delete(append([]byte{'s', byte(a.State)}, a.Key[:]...))
+		},
+		"the balance of arrivals counts one more": func(tx *bbolt.Tx, _ arrival.Arrival) error {
+			return setField(t, tx, metaBucket, summaryKey, "Summary.arrivals.arrivals", oneMore)
 		},
 		"a key of the index is strange": func(tx *bbolt.Tx, _ arrival.Arrival) error {
 			return tx.Bucket(arrivalIndexBucket).Put([]byte("x"), nil)

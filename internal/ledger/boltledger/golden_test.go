@@ -106,7 +106,6 @@ func contents(t *testing.T, dir string) string {
 	say(l.Info(), nil)
 	say(l.Head(), nil)
 	say(l.Balance(), nil)
-	say(l.ArrivalBalance(), nil)
 	say(safe, nil)
 	for _, e := range entriesOf(t, l) {
 		say(e, nil)

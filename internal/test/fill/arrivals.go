@@ -20,8 +20,7 @@ func Checked(t testing.TB, dir string) (_ *boltledger.Ledger, all []arrival.Arri
 	problems, err := l.Verify(t.Context())
 	kit.Check(t, err == nil && len(problems) <= 0, "problems of the ledger = %v (error %v), want none", problems, err)
 	kit.Must(t, l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...))
-	balance := l.ArrivalBalance()
-	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), ArrivalBalance: &balance, Lines: func(yield func(uint64, []byte) bool) {
+	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), Lines: func(yield func(uint64, []byte) bool) {
 		_ = l.Lines(1, func(n uint64, line []byte) error {
 			if !yield(n, line) {
 				return errors.New("enough")
