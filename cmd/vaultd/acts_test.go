@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
@@ -70,7 +71,7 @@ func (s *shelf) unclear(folder string, n int) ledger.Entry {
 	seal, doc := sealed(folder, 1_000_000)
 	s.tell(folder, at, doc, seal)
 	remote := archive.RemoteID("bum-" + folder)
-	e := s.tell(folder, at, nil, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}},
+	e := s.tell(folder, at, nil, ledger.RegisterIntended{}, fill.Ticket(remote, at, ledger.Vault),
 		ledger.UploadIntended{}, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.WindowClosed{})
 	for i := range n {
 		e = s.tell(folder, at.Add(time.Duration(i+1)*time.Hour), nil, ledger.StatusSeen{Grace: 24 * time.Hour, NotBefore: noon.Add(30 * time.Minute),

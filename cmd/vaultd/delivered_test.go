@@ -81,8 +81,10 @@ func TestReceipt_I12_OfAPDFIsItsDeliveryNote(t *testing.T) {
 func TestShow_I2_PossiblyProcessedTwice(t *testing.T) {
 	s := filledWithPDFs(t)
 	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.Released{})
-	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.RegisterIntended{}, slotOf("scan3.pdf", noon, "again-"), ledger.UploadIntended{})
-	s.confirmPDF("scan3.pdf", noon.Add(-30*time.Minute))
+	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.RegisterIntended{}, fill.Ticket("again-scan3.pdf", noon, ledger.PDF), ledger.UploadIntended{})
+	again := s.ledger.Item("scan3.pdf")
+	again.Apply(noon.Add(-30*time.Minute), again.Accepted())
+	again.Place(noon.Add(-30*time.Minute), "_delivered/2026-11/scan3.pdf")
 	out, _, _ := s.say("show", "--json", "scan3.pdf")
 	var shown struct {
 		Route, State, Meaning   string

@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -330,7 +331,7 @@ func TestReconcile_I32_SixteenYearsOn(t *testing.T) {
 	seal, doc := sealed("Otto 19", 1000)
 	rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(then), At: archive.Instant{Wall: then}, Document: doc, Events: []ledger.Event{
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "ACME", Drop: "acme", Folder: "Otto 19"}, seal, ledger.RegisterIntended{},
-		ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary, Sent: archive.Instant{Wall: then}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
+		fill.Ticket("bum-1", then, ledger.Vault), ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: "bum-1", Status: archive.Successful, Updated: then, Record: []byte("{}")}, Grace: time.Hour},
 		ledger.PlaceIntended{Dest: "_archived/x"}, ledger.Placed{}}})
 	kit.Need(t, err == nil && rs[0].Err == nil, "err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)

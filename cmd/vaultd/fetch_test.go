@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -69,7 +70,7 @@ func stored(t *testing.T, s *shelf, pack []byte, files ...string) ledger.Entry {
 	seal.Seal = doc.Seal(seal.Package)
 	s.tell("Müller 4711", noon, doc, seal)
 	s.tell("Müller 4711", noon, nil, ledger.RegisterIntended{},
-		ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
+		fill.Ticket("bum-1", noon, ledger.Vault), ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 	return s.says("Müller 4711", noon, "bum-1", archive.Successful)
 }
 
@@ -133,7 +134,7 @@ func TestDownload_I4_I26_EndsTheWaitForAComparison(t *testing.T) {
 		seal.Package.SHA256 = archive.Sum(pack)
 		seal.Seal = doc.Seal(seal.Package)
 		s.tell("Müller 4711", noon, doc, seal)
-		s.tell("Müller 4711", noon, nil, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary}},
+		s.tell("Müller 4711", noon, nil, ledger.RegisterIntended{}, fill.Ticket("bum-1", noon, ledger.Vault),
 			ledger.UploadIntended{WithoutMD5: true}, ledger.UploadUnanswered{})
 		s.says("Müller 4711", noon, "bum-1", archive.Successful)
 		needed := func() (what []string) {

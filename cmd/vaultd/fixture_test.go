@@ -119,16 +119,11 @@ func pdfOf(folder string) string { return "pdf of " + folder }
 
 // sealed is a folder that was packed: the event and its document, whose invoice number is the folder's name.
 func sealed(folder string, size int64) (ledger.Sealed, *ledger.Document) {
-	meta := archive.Document{Type: "Invoice", Number: "NR " + folder, Date: "2026-10-31T00:00:00Z", SenderName: "Müller\u202e GmbH", Amount: "119.00", Currency: "EUR"}
-	doc := &ledger.Document{Metadata: meta.Metadata(), Files: []archive.File{{Path: "rechnung.pdf", Size: int64(len(pdfOf(folder))), SHA256: archive.Sum([]byte(pdfOf(folder)))}}}
-	content := archive.ContentDigest(doc.Files)
-	p := archive.Package{Path: "x.zip", Size: size, SHA256: archive.Sum([]byte(folder))}
-	return ledger.Sealed{
-		ID: archive.DeriveID("V-1", content, archive.Sum(doc.Metadata)), Content: content, Metadata: archive.Sum(doc.Metadata), Package: p, Seal: doc.Seal(p),
-	}, doc
+	i := fill.Item{Name: folder, Route: ledger.Vault, Vault: "V-1", Size: size,
+		Document: archive.Document{Type: "Invoice", Number: "NR " + folder, Date: "2026-10-31T00:00:00Z", SenderName: "Müller\u202e GmbH", Amount: "119.00", Currency: "EUR"},
+		Files:    []archive.File{{Path: "rechnung.pdf", Size: int64(len(pdfOf(folder))), SHA256: archive.Sum([]byte(pdfOf(folder)))}}}
+	return i.Sealed()
 }
-
-const urlCanary = "https://store.example/x?X-Amz-Signature=canary"
 
 // send takes a folder as far as the upload under the service's number.
 func (s *shelf) send(folder string, at time.Time, remote archive.RemoteID) ledger.Entry {
@@ -136,7 +131,7 @@ func (s *shelf) send(folder string, at time.Time, remote archive.RemoteID) ledge
 	seal, doc := sealed(folder, 1_000_000)
 	s.tell(folder, at, doc, seal)
 	return s.tell(folder, at.Add(time.Minute), nil, ledger.RegisterIntended{},
-		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
+		fill.Ticket(remote, at, ledger.Vault), ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 }
 
 func (s *shelf) says(folder string, at time.Time, remote archive.RemoteID, w archive.ServiceStatus) ledger.Entry {
@@ -272,69 +267,28 @@ func writeConfig(t *testing.T, text string) string {
 	return path
 }
 
-// sendPDF takes a single file of the PDF route as far as the upload, whose
-// answer is lost.
-func (s *shelf) sendPDF(file string, at time.Time) {
+// pdf is a single file of the PDF route that was taken at a time.
+func (s *shelf) pdf(file string, at time.Time) *fill.Item {
 	s.t.Helper()
-	s.claimPDF(file, at)
-	doc := &ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`),
-		Files: []archive.File{{Path: file, Size: 2_000_000, SHA256: archive.Sum([]byte(file))}}}
-	p := archive.Package{Path: "x.pdf", Size: 2_000_000, SHA256: archive.Sum([]byte(file))}
-	s.tell(file, at, doc, ledger.Sealed{ID: archive.DeriveID("pdf", p.SHA256, archive.Digest{}), Content: p.SHA256, Metadata: archive.Sum([]byte("ap@in.example")), Package: p, Seal: doc.Seal(p)})
-	s.tell(file, at.Add(time.Second), nil, ledger.RegisterIntended{}, slotOf(file, at, "slot-"), ledger.UploadIntended{})
-}
-
-// claimPDF takes a single file.
-func (s *shelf) claimPDF(file string, at time.Time) {
-	s.t.Helper()
-	key := archive.NewKey(at)
-	s.keys[file] = key
-	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, At: archive.Instant{Wall: at},
-		Events: []ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: file}}})
-	kit.Need(s.t, err == nil && rs[0].Err == nil, "err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
-}
-
-// slotOf is an upload slot for a file.
-func slotOf(file string, at time.Time, number archive.RemoteID) ledger.TicketReceived {
-	number += archive.RemoteID(file)
-	return ledger.TicketReceived{Ticket: archive.Ticket{Remote: number, URL: urlCanary + "&key=" + archive.PresignedURL(number), Sent: archive.Instant{Wall: at}, Validity: time.Hour}}
-}
-
-// deliverPDF takes a single file to its end.
-func (s *shelf) deliverPDF(file string, at time.Time) {
-	s.t.Helper()
-	s.sendPDF(file, at)
-	s.confirmPDF(file, at.Add(2*time.Second))
-}
-
-func (s *shelf) confirmPDF(file string, at time.Time) {
-	s.t.Helper()
-	e, _, err := s.ledger.Entry(s.keys[file])
-	kit.Must(s.t, err)
-	doc, _, err := s.ledger.Document(e.Key)
-	kit.Must(s.t, err)
-	s.tell(file, at, nil, ledger.DeliveryConfirmed{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)})
-	s.tell(file, at, nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + file}, ledger.Placed{})
-}
-
-// loseAnswer holds back the answer to the upload of a single file until its
-// slot is over.
-func (s *shelf) loseAnswer(file string, at time.Time) {
-	s.t.Helper()
-	s.tell(file, at, nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-	s.tell(file, at.Add(time.Minute), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")})
+	i := s.ledger.Add(fill.Item{Name: file, Route: ledger.PDF, Size: 2_000_000})
+	i.Claim(at)
+	s.keys[file] = i.Key
+	return i
 }
 
 // filledWithPDFs has what filled has, two delivered PDFs, a duplicate of one,
 // and one whose delivery is unconfirmed.
 func filledWithPDFs(t *testing.T) *shelf {
 	s := filled(t)
-	s.deliverPDF("scan1.pdf", noon.Add(-4*time.Hour))
-	s.deliverPDF("scan2.pdf", noon.Add(-3*time.Hour))
-	s.claimPDF("copy.pdf", noon.Add(-2*time.Hour))
-	s.tell("copy.pdf", noon.Add(-2*time.Hour), nil, ledger.FoundDuplicate{First: s.keys["scan1.pdf"]})
-	s.tell("copy.pdf", noon.Add(-2*time.Hour), nil, ledger.PlaceIntended{Dest: "_duplicates/copy.pdf"}, ledger.Placed{})
-	s.sendPDF("scan3.pdf", noon.Add(-time.Hour))
-	s.loseAnswer("scan3.pdf", noon.Add(-50*time.Minute))
+	first, second, third, fourth := noon.Add(-4*time.Hour), noon.Add(-3*time.Hour), noon.Add(-2*time.Hour), noon.Add(-time.Hour)
+	s.pdf("scan1.pdf", first).Deliver(first, 2*time.Second)
+	s.pdf("scan2.pdf", second).Deliver(second, 2*time.Second)
+	double := s.pdf("copy.pdf", third)
+	double.Apply(third, ledger.FoundDuplicate{First: s.keys["scan1.pdf"]})
+	double.Place(third, "_duplicates/copy.pdf")
+	unknown := s.pdf("scan3.pdf", fourth)
+	unknown.Send(fourth)
+	unknown.Apply(noon.Add(-50*time.Minute), ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
+	unknown.Quarantine(noon.Add(-49*time.Minute), ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered"))
 	return s
 }

@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -307,7 +308,7 @@ func unusual(t *testing.T) *shelf {
 			seal.StrangeDate = true
 		}
 		s.tell(folder, at, doc, seal)
-		s.tell(folder, at, nil, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}},
+		s.tell(folder, at, nil, ledger.RegisterIntended{}, fill.Ticket(remote, at, ledger.Vault),
 			ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 		s.says(folder, at, remote, archive.Successful)
 		s.tell(folder, at, nil, ledger.PlaceIntended{Dest: "_archived/2026-11/" + folder}, ledger.Placed{})

@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -73,7 +74,7 @@ func TestRequests_I26_OfWhatIsOverdue(t *testing.T) {
 	at := noon.Add(-49 * time.Hour)
 	s.tell("Old", at, doc, seal)
 	s.tell("Old", at.Add(time.Minute), nil, ledger.RegisterIntended{},
-		ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-9", URL: urlCanary, Sent: archive.Instant{Wall: at}, Request: "0f8fad5b-d9cb-469f-a165-70867728950e"}},
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-9", URL: "https://store.example/x?X-Amz-Signature=canary", Sent: archive.Instant{Wall: at}, Request: "0f8fad5b-d9cb-469f-a165-70867728950e"}},
 		ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal, Request: "4442587FB7D0A2F9"})
 	s.tell("Old", at.Add(time.Hour), nil, ledger.StatusSeen{Receipt: archive.Receipt{Remote: "bum-9", Status: archive.InProgress, Request: "s-1, answered as \u202ex"}})
 	out, _, _ := s.say("status")
@@ -171,14 +172,9 @@ func TestWireRoutes_I24_DirectoryOfFrance(t *testing.T) {
 // archives lets a package of that size be archived in a vault.
 func (s *shelf) archives(vault archive.VaultID, folder string, size int64, at time.Time) {
 	s.t.Helper()
-	s.keys[folder] = archive.NewKey(at)
-	remote := archive.RemoteID("bum-" + folder)
-	seal, doc := sealed(folder, size)
-	s.tell(folder, at, nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: vault, Drop: "acme-in", Folder: folder})
-	s.tell(folder, at, doc, seal)
-	s.tell(folder, at, nil, ledger.RegisterIntended{},
-		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
-	s.says(folder, at, remote, archive.Successful)
+	i := s.ledger.Add(fill.Item{Name: folder, Vault: vault, Size: size})
+	i.Store(at)
+	i.Apply(at, fill.Seen(archive.RemoteID("bum-"+folder), archive.Successful, at))
 }
 
 // Two vaults, two documents each. By hand: the customer's four documents may have 4,000,000 bytes together, each
