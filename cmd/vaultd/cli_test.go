@@ -106,7 +106,7 @@ func terminal(t *testing.T, rows uint16) (tty *os.File, shown func() string) {
 		tty, err = os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	}
 	kit.Must(t, err)
-	var text sharedText
+	var text kit.Text
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -142,7 +142,7 @@ func TestLog_TimesHaveTheirZone(t *testing.T) {
 		kit.Check(t, regexp.MustCompile(want).MatchString(line), "%s, want %s", line, want)
 	}
 	run(tty, shown, `^time=20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+0[12]:00 `)
-	var program sharedText
+	var program kit.Text
 	run(&program, program.String, `^\{"time":"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z","level"`)
 }
 

@@ -56,7 +56,7 @@ func (s *site) vaultd(args ...string) (string, int) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 	defer cancel()
-	var out sharedText
+	var out kit.Text
 	code := program.Run(ctx, s.line(args), strings.NewReader(""), &out, &out, s.lookup)
 	return out.String(), code
 }
@@ -73,7 +73,7 @@ func runHere(args ...string) (stdout, stderr string, code int) {
 func (s *site) start(args ...string) *process {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &process{name: strings.Join(args, " "), out: &sharedText{}, done: make(chan struct{}), interrupt: func() error { cancel(); return nil }}
+	p := &process{name: strings.Join(args, " "), out: &kit.Text{}, done: make(chan struct{}), interrupt: func() error { cancel(); return nil }}
 	go func() {
 		defer close(p.done)
 		p.code = program.Run(ctx, s.line(args), strings.NewReader(""), p.out, p.out, s.lookup)
@@ -126,33 +126,15 @@ func (s *site) lookup(name string) (string, bool) {
 type process struct {
 	*exec.Cmd        // nil: it runs in this process
 	name      string // of the command
-	out       *sharedText
+	out       *kit.Text
 	done      chan struct{}
 	code      int          // once done is closed
 	interrupt func() error // asks it to end
 }
 
-// sharedText is what a process has written so far, for those who read it while it writes.
-type sharedText struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (s *sharedText) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *sharedText) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{Cmd: cmd, name: strings.Join(cmd.Args, " "), out: &sharedText{}, done: make(chan struct{})}
+	p := &process{Cmd: cmd, name: strings.Join(cmd.Args, " "), out: &kit.Text{}, done: make(chan struct{})}
 	p.interrupt = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Stdout, cmd.Stderr = p.out, p.out
 	kit.Must(t, cmd.Start())

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -32,39 +30,13 @@ import (
 
 const service = "https://archive.example"
 
-// logText is what the daemon has logged so far, for a test that looks while it works.
-type logText struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logText) Bytes() []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return bytes.Clone(l.b.Bytes())
-}
-
-func (l *logText) String() string { return string(l.Bytes()) }
-
-func (l *logText) Reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.b.Reset()
-}
-
 // testDaemon is one daemon with one drop folder, in a bubble of virtual time.
 type testDaemon struct {
 	t    *testing.T
 	path string
 	d    *Daemon
 	lost atomic.Bool // the service refuses the credentials
-	log  logText
+	log  kit.Text
 
 	cfg   Config
 	stop  context.CancelFunc

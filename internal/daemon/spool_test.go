@@ -232,7 +232,7 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 		}
 		slices.Sort(foreign)
 		kit.Want(t, "files that are left", names, foreign)
-		log.Write(h.log.Bytes())
+		log.WriteString(h.log.String())
 	})
 	kit.Want(t, "log lines about foreign files", strings.Count(log.String(), "files that are not vaultd's"), 1)
 	kit.Holds(t, "log", log.String(), ".photo.zip.tmp", "count=17")

@@ -209,9 +209,14 @@ func TestClaim_SwappedByALink(t *testing.T) {
 
 // BenchmarkClaim claims with as many takers as a watcher has, and tells how many directories are synced for each claim.
 func BenchmarkClaim(b *testing.B) {
+	benchmarkClaims(b, config, func(path string) error { return os.Mkdir(path, 0o770) },
+		func(f *Folder, name string) error { return kit.Err(f.ClaimFolder(name, now)) })
+}
+
+func benchmarkClaims(b *testing.B, of func(path string) Config, put func(path string) error, claim func(f *Folder, name string) error) {
 	path := b.TempDir()
 	var syncs atomic.Int64
-	cfg := config(path)
+	cfg := of(path)
 	cfg.Hook = func(op, _ string, do func() error) error {
 		if op == "syncdir" {
 			syncs.Add(1)
@@ -221,7 +226,7 @@ func BenchmarkClaim(b *testing.B) {
 	f := kit.Value(Open(cfg))(b)
 	defer f.Close()
 	for i := range b.N {
-		os.Mkdir(fmt.Sprintf("%s/f%d", path, i), 0o770)
+		kit.Must(b, put(fmt.Sprintf("%s/f%d", path, i)))
 	}
 	var next atomic.Int64
 	b.SetParallelism(max(1, 32/runtime.GOMAXPROCS(0)))
@@ -229,7 +234,7 @@ func BenchmarkClaim(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			kit.Want(b, "the error of ClaimFolder", kit.Err(f.ClaimFolder(fmt.Sprintf("f%d", next.Add(1)-1), now)), nil)
+			kit.Want(b, "the error of the claim", claim(f, fmt.Sprintf("f%d", next.Add(1)-1)), nil)
 		}
 	})
 	b.ReportMetric(float64(syncs.Load())/float64(b.N), "syncs/op")

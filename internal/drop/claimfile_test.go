@@ -6,9 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -255,31 +253,11 @@ func TestClaimFile_I1_ReturnedFolderTakenAgain(t *testing.T) {
 
 // BenchmarkClaimFile is BenchmarkClaim for single files.
 func BenchmarkClaimFile(b *testing.B) {
-	path := b.TempDir()
-	var syncs atomic.Int64
-	cfg := fileConfig(path)
-	cfg.Hook = func(op, _ string, do func() error) error {
-		if op == "syncdir" {
-			syncs.Add(1)
-		}
-		return do()
-	}
-	f := kit.Value(Open(cfg))(b)
-	defer f.Close()
-	for i := range b.N {
-		kit.Must(b, os.WriteFile(fmt.Sprintf("%s/f%d", path, i), []byte("x"), 0o660))
-	}
-	var next atomic.Int64
-	b.SetParallelism(max(1, 32/runtime.GOMAXPROCS(0)))
-	syncs.Store(0)
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			_, _, err := f.ClaimFile(fmt.Sprintf("f%d", next.Add(1)-1), FileState{}, now)
-			kit.Check(b, err == nil, "error: %v", err)
-		}
-	})
-	b.ReportMetric(float64(syncs.Load())/float64(b.N), "syncs/op")
+	benchmarkClaims(b, fileConfig, func(path string) error { return os.WriteFile(path, []byte("x"), 0o660) },
+		func(f *Folder, name string) error {
+			_, _, err := f.ClaimFile(name, FileState{}, now)
+			return err
+		})
 }
 
 func appendTo(path, text string) error {

@@ -48,17 +48,26 @@ var networkRules = NetworkRules{
 	Read: networkapi.ReadMetadata, CheckFileName: networkapi.CheckFileName, MaxDocument: networkapi.MaxDocument,
 }
 
-// sealNetwork seals root into a fresh spool, and checks that a failure leaves nothing there, and that ValidateNetwork says the same.
+// sealNetwork seals root into a fresh spool.
 func sealNetwork(t *testing.T, root *os.Root, r NetworkRules, hook durable.Hook) (SealedNetwork, string, error) {
+	t.Helper()
+	return intoSpool(t, "k.zip", hook, func(dir *durable.Dir) (SealedNetwork, error) {
+		return BuildNetwork(context.Background(), root, r, dir, "k.zip")
+	})
+}
+
+// intoSpool makes a file in a fresh spool, and checks that a failure leaves
+// nothing there.
+func intoSpool[S any](t *testing.T, name string, hook durable.Hook, build func(dir *durable.Dir) (S, error)) (S, string, error) {
 	t.Helper()
 	spool := t.TempDir()
 	dir := kit.Value(durable.Open(spool, hook))(t)
 	defer dir.Close()
-	s, err := BuildNetwork(context.Background(), root, r, dir, "k.zip")
+	s, err := build(dir)
 	left, _ := os.ReadDir(spool)
-	kit.Check(t, (err != nil || len(left) == 1 && left[0].Name() == "k.zip") && (err == nil || len(left) == 0),
+	kit.Check(t, (err != nil || len(left) == 1 && left[0].Name() == name) && (err == nil || len(left) == 0),
 		"spool after %v: %v", err, left)
-	return s, filepath.Join(spool, "k.zip"), err
+	return s, filepath.Join(spool, name), err
 }
 
 // entriesOf returns the names of a ZIP's entries in their order, and their contents.

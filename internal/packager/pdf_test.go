@@ -22,17 +22,12 @@ var pdfRules = PDFRules{Receiving: "ap@in.example", Notify: "clerk@acme.example"
 
 const goodPDF = "%PDF-1.7\nhello\n%%EOF\n"
 
-// copyPDF copies the PDF of root into a fresh spool, and checks that a failure leaves nothing there.
+// copyPDF copies the PDF of root into a fresh spool.
 func copyPDF(t *testing.T, root *os.Root, r PDFRules, hook durable.Hook) (SealedPDF, string, error) {
 	t.Helper()
-	spool := t.TempDir()
-	dir := kit.Value(durable.Open(spool, hook))(t)
-	defer dir.Close()
-	s, err := BuildPDF(context.Background(), root, r, dir, "k.pdf")
-	left, _ := os.ReadDir(spool)
-	kit.Check(t, (err != nil || len(left) == 1 && left[0].Name() == "k.pdf") && (err == nil || len(left) == 0),
-		"spool after %v: %v", err, left)
-	return s, spool + "/k.pdf", err
+	return intoSpool(t, "k.pdf", hook, func(dir *durable.Dir) (SealedPDF, error) {
+		return BuildPDF(context.Background(), root, r, dir, "k.pdf")
+	})
 }
 
 // I4: the copy has the bytes of the PDF, and everything about it follows from those bytes and the rules.

@@ -65,7 +65,7 @@ type world struct {
 	daemon  *daemon.Daemon
 	halt    func() // ends the daemon's work; its ledger stays open
 	settled func() // waits until nothing is under way at this instant
-	log     logbook
+	log     kit.Text
 	dropped []outside.Folder
 
 	read            []ledger.Entry // as they were at that line of the journal
@@ -338,24 +338,4 @@ func step(within time.Duration) time.Duration {
 		return 20 * time.Millisecond
 	}
 	return 500 * time.Millisecond
-}
-
-// logbook is the log of a daemon.
-type logbook struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-// Write implements io.Writer.
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// String implements fmt.Stringer.
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
