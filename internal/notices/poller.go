@@ -66,8 +66,10 @@ type Poller struct {
 	cfg     Config
 	alarmed map[string]bool // pairs of codes that were told of; used by one round at a time
 
-	// Those that only the list of received documents had in the last round; used by one round at a time. A restart forgets them, which costs a round.
-	alone map[archive.NetworkKind]map[archive.AcknowledgementID]bool
+	// In how many rounds up to the last one only the list of received documents had
+	// a notification; used by one round at a time. A restart forgets it, which costs
+	// these rounds.
+	alone map[archive.NetworkKind]map[archive.AcknowledgementID]int
 
 	trustsType  bool // this round believes the list of received documents
 	ignoresType bool // the list of received documents, which is to be believed, had what is about a sent one; used by one round at a time
@@ -126,7 +128,7 @@ func (p *Poller) noteRound(r Round) {
 
 // New returns a poller.
 func New(cfg Config) *Poller {
-	return &Poller{cfg: cfg, alarmed: map[string]bool{}, incomplete: map[archive.NetworkKind]int{}, alone: map[archive.NetworkKind]map[archive.AcknowledgementID]bool{}}
+	return &Poller{cfg: cfg, alarmed: map[string]bool{}, incomplete: map[archive.NetworkKind]int{}, alone: map[archive.NetworkKind]map[archive.AcknowledgementID]int{}}
 }
 
 const (
@@ -136,7 +138,7 @@ const (
 
 // Run looks at the network until ctx ends. After rounds that fail it waits longer, at most 15 minutes or as the network asks.
 func (p *Poller) Run(ctx context.Context) {
-	for failed, doubted := 0, false; ; {
+	for failed, doubted := 0, 0; ; {
 		began := p.cfg.Now()
 		r := p.Poll(ctx)
 		if ctx.Err() != nil {
@@ -145,8 +147,11 @@ func (p *Poller) Run(ctx context.Context) {
 		p.noteRound(r)
 		// A long backlog of other programs is read again in each round: that takes a tenth of the time, and a fifth while documents are announced.
 		pause := max(p.cfg.Every, quietTimes*(p.cfg.Now().Boot-began.Boot))
-		if doubted = r.Err == nil && r.HasDoubt && !doubted; doubted {
-			pause = p.cfg.Every // a document waits for the next look, and somebody may wait for this one alone
+		if r.Err != nil || !r.HasDoubt || doubted == aloneRounds-1 {
+			doubted = 0
+		} else {
+			doubted++
+			pause = p.cfg.Every // a document waits for the next looks, and somebody may wait for this one alone
 		}
 		if failed++; r.Err == nil {
 			failed = 0

@@ -24,10 +24,11 @@ type Arrivals interface {
 
 // listed is what the network lists of one kind of document.
 type listed struct {
-	all    []archive.Notification             // about which something is left to do here
-	done   map[archive.AcknowledgementID]bool // that are kept, and may be acknowledged; the network may list one in both lists
-	byType map[archive.AcknowledgementID]bool // those that announce a document because of the list that they stand in
-	other  int                                // that say something else than was kept under their number
+	all     []archive.Notification             // about which something is left to do here
+	done    map[archive.AcknowledgementID]bool // that are kept, and may be acknowledged; the network may list one in both lists
+	byType  map[archive.AcknowledgementID]bool // those that announce a document because of the list that they stand in
+	foreign map[archive.AcknowledgementID]bool // those of the list of received documents that are kept as foreign
+	other   int                                // that say something else than was kept under their number
 
 	otherReceived int // likewise, in the list of received documents
 }
@@ -39,7 +40,7 @@ type listed struct {
 // notification tells. With TrustsType whatever the list of received documents
 // has announces one, unless it was seen to have others.
 func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (l listed, err error) {
-	l.byType, l.done = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
+	l.byType, l.done, l.foreign = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
 	var received archive.NotificationList
 	var failed error // of the question for received documents: what became of sent ones is asked for all the same
 	if p.cfg.Arrivals != nil {
@@ -52,7 +53,7 @@ func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (
 	}
 	inBoth := map[archive.AcknowledgementID]bool{} // of those in the list of received documents: the other list has it too
 	for _, n := range received.Notifications {
-		inBoth[n.AcknowledgementID] = false
+		inBoth[n.AcknowledgementID] = l.foreign[n.AcknowledgementID] // once kept as foreign, it stood in the other list
 	}
 	list, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
 		for _, n := range page {
@@ -80,19 +81,26 @@ func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (
 	return l, errors.Join(err, failed)
 }
 
-// announcedByType returns which notifications announce a document because of the list that they stand in. One that stands in the list of received
-// documents alone must have done so in the round before, too: a list may be empty for a moment, and somebody may delete a notification between two
-// questions. Other ones are asked for again in the next round. isWhole: the other list reached its end.
+// aloneRounds is in how many rounds in a row the list of received documents
+// alone has a notification that is believed to announce one. The other list may
+// be empty for a while, and somebody may delete a notification between two
+// questions.
+const aloneRounds = 3
+
+// announcedByType returns which notifications announce a document because of the
+// list that they stand in: in [aloneRounds] rounds it was that of received
+// documents alone, and the other list never had them. isWhole: the other list
+// reached its end.
 func (p *Poller) announcedByType(kind archive.NetworkKind, received []archive.Notification, inBoth map[archive.AcknowledgementID]bool, isWhole bool, r *Round) map[archive.AcknowledgementID]bool {
-	believed, alone := map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
+	believed, alone := map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]int{}
 	for _, n := range received {
 		id := n.AcknowledgementID
 		switch {
 		case p.trustsType:
 			believed[id] = true
 		case isWhole && !inBoth[id]:
-			alone[id] = true
-			believed[id] = p.alone[kind][id]
+			alone[id] = p.alone[kind][id] + 1
+			believed[id] = alone[id] >= aloneRounds
 			r.HasDoubt = r.HasDoubt || !believed[id]
 		}
 	}
@@ -142,6 +150,7 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 		had, isKept := kept[n.AcknowledgementID]
 		switch {
 		case !isKept || had.IsForeign():
+			l.foreign[n.AcknowledgementID] = isKept
 			left = append(left, n)
 		case !p.saysWhatWasKept(n, had):
 			l.otherReceived++

@@ -12,7 +12,7 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I30: a notification announces a document by the list that it stands in where it stood there alone in two rounds in a row. Others that stand in both
+// I30: a notification announces a document by the list that it stands in where it stood there alone in three rounds in a row. Others that stand in both
 // lists, and a list that did not reach its end, say nothing; where the list is trusted, each does at once.
 func TestAnnouncedByType_I30(t *testing.T) {
 	a, b := archive.Notification{AcknowledgementID: "a"}, archive.Notification{AcknowledgementID: "b"}
@@ -29,11 +29,11 @@ func TestAnnouncedByType_I30(t *testing.T) {
 		rounds []round
 	}
 	kit.Rows(t, map[string]row{
-		"Twice":         {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, believed: []archive.AcknowledgementID{"a"}}}},
-		"OneInBoth":     {rounds: []round{{received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, hasDoubt: true}, {received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, believed: []archive.AcknowledgementID{"b"}}}},
-		"EmptyOnce":     {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, inBoth: []archive.AcknowledgementID{"a"}}, {received: []archive.Notification{a}, hasDoubt: true}}},
-		"Deleted":       {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {}, {received: []archive.Notification{a}, hasDoubt: true}}},
-		"CutInBetween":  {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, isCut: true}, {received: []archive.Notification{a}, hasDoubt: true}}},
+		"ThreeTimes":    {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, believed: []archive.AcknowledgementID{"a"}}}},
+		"OneInBoth":     {rounds: []round{{received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, hasDoubt: true}, {received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, hasDoubt: true}, {received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, believed: []archive.AcknowledgementID{"b"}}}},
+		"EmptyTwice":    {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, inBoth: []archive.AcknowledgementID{"a"}}, {received: []archive.Notification{a}, hasDoubt: true}}},
+		"Deleted":       {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, hasDoubt: true}, {}, {received: []archive.Notification{a}, hasDoubt: true}}},
+		"CutInBetween":  {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, isCut: true}, {received: []archive.Notification{a}, hasDoubt: true}}},
 		"Trusted":       {trusts: true, rounds: []round{{received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, believed: []archive.AcknowledgementID{"a", "b"}}}},
 		"TrustedAndCut": {trusts: true, rounds: []round{{received: []archive.Notification{a}, isCut: true, believed: []archive.AcknowledgementID{"a"}}}},
 	}, func(t *testing.T, r row) {
