@@ -79,6 +79,12 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	if err != nil {
 		return err
 	}
+	// A process that was killed between its last write and the sync left a commit
+	// that is in memory alone. It must be durable before the head names it, and
+	// before anything is sent because of it: the power may go next.
+	if err := l.file.Sync(); err != nil {
+		return err
+	}
 	marking := anew && o.behind != nil || l.safe != nil && l.safe.marking
 	// Only here a start may take long. The usual start reads a few pages, whatever the size of the ledger; the marking reads all.
 	if marking {

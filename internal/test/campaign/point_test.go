@@ -184,7 +184,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	if dir := os.Getenv(deedsIn); dir != "" {
-		if err := deeds(dir); err != nil {
+		if err := deedsOf[os.Getenv(deedsName)](dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,15 +13,40 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/kit"
 )
 
-// deedsIn is set, to a directory, for a child that is to do what deeds says.
-const deedsIn = "CAMPAIGN_DEEDS"
+// deedsIn is set, to a directory, for a child that works in it. deedsName says
+// what it does.
+const (
+	deedsIn   = "CAMPAIGN_DEEDS"
+	deedsName = "CAMPAIGN_DEEDS_NAME"
+)
+
+var deedsOf = map[string]func(dir string) error{"": deeds, "open": openLedger, "commit": commitToLedger}
+
+// openLedger opens the ledger; the process ends without closing it.
+func openLedger(dir string) error {
+	_, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(dir, "state")})
+	return err
+}
+
+// commitToLedger takes one folder.
+func commitToLedger(dir string) error {
+	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(dir, "state")})
+	if err != nil {
+		return err
+	}
+	_, err = l.Apply(context.Background(), ledger.Change{Key: archive.NewKey(time.Now()), At: archive.Instant{Wall: time.Now()}, Events: []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme-in", Folder: "Huber 88", Fingerprint: archive.Digest{1}}}})
+	return err
+}
 
 // deeds changes a directory in every way that is trapped, and syncs some of it.
 func deeds(dir string) error {
@@ -62,17 +88,57 @@ func prepare(t *testing.T, fatal func(point, int) bool) (dir string, do func() *
 	for _, name := range []string{"moved", "moving", "replaced", "removed", "overwritten", "emptied"} {
 		kit.Must(t, os.WriteFile(filepath.Join(dir, "drops/a", name), []byte("once "+name), 0o660))
 	}
-	return dir, func() *watcher {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), deedsIn+"="+dir)
-		l := kit.Value(startTrapped(cmd))(t)
-		w := &watcher{listener: l, pid: cmd.Process.Pid, dir: dir, fatal: fatal, over: make(chan struct{}), seen: map[string]int{},
-			power: &power{aside: filepath.Join(dir, "aside")}}
-		go w.run()
-		err := cmd.Wait()
-		kit.Need(t, err == nil || fatal != nil, "error: %v", err)
-		<-w.over
-		return w
+	return dir, func() *watcher { return runTrapped(t, dir, "", fatal, &power{aside: filepath.Join(dir, "aside")}) }
+}
+
+// runTrapped runs a child that does what name says, to its end or its death.
+func runTrapped(t *testing.T, dir, name string, fatal func(point, int) bool, p *power) *watcher {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), deedsIn+"="+dir, deedsName+"="+name)
+	cmd.Stderr = os.Stderr
+	l := kit.Value(startTrapped(cmd))(t)
+	w := &watcher{listener: l, pid: cmd.Process.Pid, dir: dir, fatal: fatal, power: p, over: make(chan struct{}), seen: map[string]int{}}
+	go w.run()
+	err := cmd.Wait()
+	kit.Need(t, err == nil || fatal != nil, "%s: error: %v", name, err)
+	<-w.over
+	return w
+}
+
+// cutAll cuts the power so that all is lost that was never synced.
+func (w *power) cutAll() {
+	for seed := uint64(0); ; seed++ {
+		if rand.New(rand.NewPCG(seed, 0)).IntN(2) == 0 {
+			w.cut(rand.New(rand.NewPCG(seed, 0)))
+			return
+		}
+	}
+}
+
+// A process is killed at any call of a commit, the next one opens the ledger, and then the power goes. What the next one found is durable before
+// it writes the outside head and acts on it: the ledger opens again, and holds what the next one held.
+func TestPowerCut_I5_AfterAKillAndAStart(t *testing.T) {
+	if !canTrap(t, "/bin/true") {
+		t.SkipNow()
+	}
+	for n, killed := 1, "?"; killed != ""; n++ {
+		dir := t.TempDir()
+		for _, sub := range []string{"state", "aside"} {
+			kit.Must(t, os.Mkdir(filepath.Join(dir, sub), 0o700))
+		}
+		c := boltledger.Config{Dir: filepath.Join(dir, "state")}
+		kit.Must(t, boltledger.Create(c.Dir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: "https://x", Created: time.Now()}))
+		p := &power{aside: filepath.Join(dir, "aside")}
+		_, killed = runTrapped(t, dir, "commit", func(_ point, all int) bool { return all == n }, p).result()
+		runTrapped(t, dir, "open", nil, p)
+		_, want, err := boltledger.InspectFile(filepath.Join(c.Dir, "ledger.db"))
+		kit.Must(t, err)
+		p.cutAll()
+		l, err := boltledger.Open(c)
+		kit.Need(t, err == nil, "killed before call %d of a commit (%s), opened, power cut: %v", n, killed, err)
+		kit.Want(t, fmt.Sprintf("killed before call %d of a commit (%s): the end of the journal", n, killed), l.Head(), want)
+		kit.Must(t, l.Close())
 	}
 }
 
@@ -86,12 +152,7 @@ func TestPowerCut(t *testing.T) {
 	if after["drops/a/emptied"] != "more" || after["drops/b/moved"] != "once moved" || after["drops/a/replaced"] != "once moving" || after["drops/a/removed dir"] != "" {
 		t.Fatalf("it did not do its work: %q", after)
 	}
-	for seed := uint64(0); ; seed++ { // a cut that takes everything
-		if rand.New(rand.NewPCG(seed, 0)).IntN(2) == 0 {
-			w.power.cut(rand.New(rand.NewPCG(seed, 0)))
-			break
-		}
-	}
+	w.power.cutAll()
 	kit.Want(t, "after the cut", tree(t, dir), want)
 }
 
