@@ -77,18 +77,24 @@ func (d Downloads) noteCompared(ctx context.Context, v archive.VaultID, r archiv
 	if err != nil || !ok {
 		return err
 	}
-	e, ok, err := d.Ledger.Entry(key)
-	if err != nil || !ok || e.Vault != v || e.ArchivedRemote != r {
+	for try := 0; ; try++ {
+		e, ok, err := d.Ledger.Entry(key)
+		if err != nil || !ok || e.Vault != v || e.ArchivedRemote != r {
+			return err
+		}
+		res, err := d.Ledger.Apply(ctx, ledger.Change{Key: key, Rev: e.Rev, Events: []ledger.Event{ev}, At: archive.Instant{Wall: d.Now()}})
+		if err == nil {
+			err = res[0].Err
+		}
+		_, moved := errors.AsType[*ledger.StaleError](err)
+		switch {
+		case moved && try < maxStaleTries: // its folder was just put into _archived
+			continue
+		case errors.Is(err, ledger.ErrIllegal): // already known as the same, or as another
+			return nil
+		}
 		return err
 	}
-	res, err := d.Ledger.Apply(ctx, ledger.Change{Key: key, Rev: e.Rev, Events: []ledger.Event{ev}, At: archive.Instant{Wall: d.Now()}})
-	if err == nil {
-		err = res[0].Err
-	}
-	if errors.Is(err, ledger.ErrIllegal) { // already known as the same, or as another
-		return nil
-	}
-	return err
 }
 
 // Sampled is which archived documents were compared with what was sent, and which come next.

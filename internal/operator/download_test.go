@@ -125,6 +125,26 @@ func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 	kit.Check(t, err != nil && from.asks == 2, "without a budget: error = %v after %d calls, want one after 2", err, from.asks)
 }
 
+// I4, I26: a document is compared while its folder is put into _archived. The entry notes the comparison all the same, and the download is not lost.
+func TestFetch_I4_WhileTheFolderIsPlaced(t *testing.T) {
+	d, from := downloading(t, 9)
+	at := d.Now()
+	it := from.ledger.Add(fill.Item{Name: "Huber 88", Vault: "V", Remote: "b1"})
+	it.Store(at)
+	it.Apply(at.Add(time.Minute), fill.Seen("b1", archive.Successful, at.Add(time.Minute)))
+	asked := 0
+	d.Now = func() time.Time {
+		if asked++; asked == 3 { // between the entry that was read and the commit about it
+			it.Place(at.Add(time.Minute), "_archived/2026-11/Huber 88")
+		}
+		return at.Add(time.Hour)
+	}
+	kit.Value(d.get(t.Context(), "b1", ledger.FetchDiffers))(t)
+	e := it.Entry()
+	kit.Check(t, e.Current().Differs && e.Source == ledger.Kept, "entry = %+v, want one that is kept and has other content in the archive", e)
+	kit.Want(t, "the last line", lastLine(t, d.Ledger).Event, ledger.MarkFetched)
+}
+
 // I4: who compares a part each time has compared all of it one day: nothing is downloaded again while others never were.
 func TestSample_I4_OldestUnverifiedFirst(t *testing.T) {
 	d, from := downloading(t, 100)
