@@ -125,7 +125,7 @@ func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 	kit.Check(t, err != nil && from.asks == 2, "without a budget: error = %v after %d calls, want one after 2", err, from.asks)
 }
 
-// I4, I26: a document is compared while its folder is put into _archived. The entry notes the comparison all the same, and the download is not lost.
+// I4, I26: a document is compared while its folder is put into _archived. The entry notes the comparison all the same, and the download is kept.
 func TestFetch_I4_WhileTheFolderIsPlaced(t *testing.T) {
 	d, from := downloading(t, 9)
 	at := d.Now()
