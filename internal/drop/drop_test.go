@@ -113,6 +113,16 @@ func asUser(t *testing.T, uid, gid int, do func()) {
 	do()
 }
 
+// I16: the lock ends with Close, also while a child that was just forked has its descriptor.
+func TestOpen_I16_LockEndsWithClose(t *testing.T) {
+	path := share(t)
+	f := kit.Value(Open(config(path)))(t)
+	child := kit.Value(syscall.Dup(int(f.lock.Fd())))(t)
+	defer syscall.Close(child)
+	kit.Must(t, f.Close())
+	kit.Must(t, kit.Value(Open(config(path)))(t).Close())
+}
+
 func TestOpen_I16_SecondProcessSaysWhoHoldsIt(t *testing.T) {
 	path := share(t)
 	if os.Getenv("DROP_TEST_PATH") != "" { // the other process
