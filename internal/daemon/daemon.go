@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -389,8 +388,7 @@ func (d *Daemon) Close() error {
 	}
 	// The lock goes last: whoever takes it finds the ledger closed.
 	if d.lock != nil {
-		_ = syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN) // a child that is forked now has the descriptor too
-		errs = append(errs, d.lock.Close())
+		errs = append(errs, durable.CloseLock(d.lock))
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/drop"
 	"vaultd/internal/dropwork"
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
@@ -57,7 +58,7 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, held.Close()) }()
+	defer func() { err = errors.Join(err, durable.CloseLock(held)) }()
 	info, _, err := boltledger.InspectOpenFile(backup)
 	if err != nil {
 		return out, err
@@ -189,7 +190,7 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, held.Close()) }()
+	defer func() { err = errors.Join(err, durable.CloseLock(held)) }()
 	if err := checkReplaceable(ctx, cfg); err != nil {
 		return out, err
 	}

@@ -184,10 +184,7 @@ func (f *Folder) Close() error {
 		}
 	}
 	if f.lock != nil {
-		// A child that is forked at this moment has the descriptor too, until it
-		// executes its program: this ends the lock for both.
-		_ = syscall.Flock(int(f.lock.Fd()), syscall.LOCK_UN)
-		errs = append(errs, f.lock.Close())
+		errs = append(errs, durable.CloseLock(f.lock))
 	}
 	return errors.Join(errs...)
 }

@@ -248,6 +248,13 @@ func OpenLock(root *os.Root, name string) (*os.File, error) {
 	return file, nil
 }
 
+// CloseLock ends a lock of flock and closes its file. Closing alone would leave the
+// lock to a child that is forked at this moment, until it executes its program.
+func CloseLock(f *os.File) error {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // if this fails, the closing ends the lock
+	return f.Close()
+}
+
 // OpenDirAt opens the directory name in parent without following a link, and describes what was opened, which may be a mount.
 // The error wraps fs.ErrInvalid when name is no directory.
 func OpenDirAt(parent *os.File, name string) (*os.File, *FileStat, error) {

@@ -268,7 +268,7 @@ func (c *Engine) endUsedUp(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 // sealUnlessSucceeded admits an identity that is free. A ledger that lost
 // something may know the same invoice by a later one alone: by that it was
 // archived. In any other, the identity before a later one is taken too, and
-// the 131 look-ups for it are left out. first is the identity that the packager
+// the look-ups of all later ones are left out. first is the identity that the packager
 // gave, and holder the rejected entry that has the free one; it may be nil.
 func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed, first archive.ID, holder *ledger.Entry) []ledger.Change {
 	if holder == nil && c.cfg.Index.LastAlarm().IsZero() {

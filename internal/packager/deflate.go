@@ -138,7 +138,8 @@ func findRun(data []byte, whole int) (n int, w encoding) {
 	return n, w
 }
 
-// seemsASCII reports whether a block is ASCII text as far as a few samples tell. That saves counting.
+// seemsASCII reports whether a block is ASCII text as far as a few samples
+// tell. That saves counting.
 func seemsASCII(block []byte) bool {
 	var bits uint64
 	for at := 0; at+8 <= len(block); at += blockSize / 16 {

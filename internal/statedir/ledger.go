@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 )
@@ -25,9 +26,9 @@ func OpenLedger(stateDir string, loc *time.Location) (*boltledger.Ledger, func()
 	}
 	l, err := boltledger.Open(boltledger.Config{Dir: stateDir, Location: loc})
 	if err != nil {
-		return nil, nil, errors.Join(err, lock.Close())
+		return nil, nil, errors.Join(err, durable.CloseLock(lock))
 	}
-	return l, func() error { return errors.Join(l.Close(), lock.Close()) }, nil
+	return l, func() error { return errors.Join(l.Close(), durable.CloseLock(lock)) }, nil
 }
 
 // PeekLedger lets fn read the ledger of a state directory while no daemon runs,
@@ -42,5 +43,5 @@ func PeekLedger(stateDir string, fn func(*boltledger.StoppedLedger) error) error
 	if err != nil {
 		return err
 	}
-	return errors.Join(boltledger.ReadWhileStopped(stateDir, fn), lock.Close())
+	return errors.Join(boltledger.ReadWhileStopped(stateDir, fn), durable.CloseLock(lock))
 }

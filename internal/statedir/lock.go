@@ -26,8 +26,8 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by %s", e.Path, cmp.Or(e.By, "another process"))
 }
 
-// Lock takes the state directory for this process until the file is closed. The
-// kernel gives it back when the process dies, however it dies.
+// Lock takes the state directory for this process until
+// [durable.CloseLock]. The kernel gives it back when the process dies, however it dies.
 func Lock(stateDir, role string) (*os.File, error) {
 	path := filepath.Join(stateDir, lockName)
 	root, err := os.OpenRoot(stateDir)

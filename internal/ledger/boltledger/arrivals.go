@@ -324,8 +324,9 @@ func readIndexed(tx *bbolt.Tx, _, k, _ []byte) (a arrival.Arrival, err error) {
 	return a, err
 }
 
-// ArrivalsNewestFirst calls fn with every arrival, the newest first. It reads in parts, as Arrivals does; one that changes meanwhile is seen
-// once, as before or as after the change.
+// ArrivalsNewestFirst calls fn with every arrival, the newest first. It reads
+// in parts, as Arrivals does; one that changes meanwhile is seen once, as
+// before or as after the change.
 func (l *Ledger) ArrivalsNewestFirst(fn func(arrival.Arrival) error) error {
 	r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{arrivalBucket}, in: newestFirst, decode: func(_ *bbolt.Tx, _, k, v []byte) (arrival.Arrival, error) {
 		return decodeArrival(k, v)

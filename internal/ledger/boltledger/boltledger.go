@@ -1,25 +1,28 @@
-// Package boltledger keeps the ledger on disk: entries, their erasable documents,
-// the due index, the journal with its hash chain, the balance and the totals, in
-// one bbolt file whose form docs/ledger.md describes.
+// Package boltledger keeps the ledger on disk: entries, their erasable
+// documents, the due index, the journal with its hash chain, the balance and
+// the totals, in one bbolt file whose form docs/ledger.md describes.
 //
-// It decides nothing about documents. One goroutine, the committer, takes all changes
-// that are queued, asks [ledger.Transition] what each event makes of the stored entry,
-// and commits entries and journal lines in one transaction. Only callers of Apply wait
-// for the disk. The package never makes a ledger that is missing. It never opens one
-// that is damaged, older than its outside head, newer than this program, or of a form
-// that was never released. It never goes on after a commit that failed.
+// It decides nothing about documents. One goroutine, the committer, takes all
+// changes that are queued, asks [ledger.Transition] what each event makes of
+// the stored entry, and commits entries and journal lines in one transaction.
+// Only callers of Apply wait for the disk. The package never makes a ledger
+// that is missing. It never opens one that is damaged, older than its outside
+// head, newer than this program, or of a form that was never released. It never
+// goes on after a commit that failed.
 //
-// After a crash every change whose callback ran is in the ledger. Each other change is
-// there as a whole or not at all: the file is as a commit left it. The outside head
-// (ledger.head) may be behind the ledger, never ahead; a ledger that is behind its head
-// was rolled back and is refused.
+// After a crash every change whose callback ran is in the ledger. Each other
+// change is there as a whole or not at all: the file is as a commit left it.
+// The outside head (ledger.head) may be behind the ledger, never ahead; a
+// ledger that is behind its head was rolled back and is refused.
 //
-// Where to read: open.go opens, committer.go queues and commits, groupcommit.go builds one
-// commit, sharednames.go holds what no entry can know alone, find.go and runs.go find an
-// entry by its names, read.go, queues.go and attention.go answer questions, parts.go reads much in short transactions, totals.go and
-// counts.go keep sums of what they would have to count, figures.go makes them anew, verify.go checks everything and
-// verifysince.go what came since, arrivals.go keeps what comes in from a service, replace.go restores, schema.go and wire.go are the stored
-// form.
+// Where to read: open.go opens, committer.go queues and commits, groupcommit.go
+// builds one commit, sharednames.go holds what no entry can know alone, find.go
+// and runs.go find an entry by its names, read.go, queues.go and attention.go
+// answer questions, parts.go reads much in short transactions, totals.go and
+// counts.go keep sums of what they would have to count, figures.go makes them
+// anew, verify.go checks everything and verifysince.go what came since,
+// arrivals.go keeps what comes in from a service, replace.go restores,
+// schema.go and wire.go are the stored form.
 package boltledger
 
 import (

@@ -35,8 +35,9 @@ func create(dir string, info ledger.Info) error {
 		}
 	}
 	var head ledger.Head
-	// bbolt syncs the file before it has its name: a crash leaves a temporary file, never half a ledger. A power cut may take the
-	// name back. Then there is no ledger, and init can be run again.
+	// bbolt syncs the file before it has its name: a crash leaves a temporary
+	// file, never half a ledger. A power cut may take the name back. Then there
+	// is no ledger, and init can be run again.
 	err := makeInPlace(dir, func(tmp *durable.TempFile) (err error) {
 		head, err = writeEmptyLedger(tmp.Name(), info)
 		return err
@@ -107,8 +108,9 @@ func writeHeadOfCopy(dir string) error {
 	return errors.Join(err, db.Close())
 }
 
-// makeInPlace has fill write a ledger file under a temporary name in dir, synced, and gives it the name of the ledger. It
-// never replaces a ledger, though another init just made one.
+// makeInPlace has fill write a ledger file under a temporary name in dir,
+// synced, and gives it the name of the ledger. It never replaces a ledger,
+// though another init just made one.
 func makeInPlace(dir string, fill func(tmp *durable.TempFile) error) error {
 	d, err := durable.Open(dir, nil)
 	if err != nil {

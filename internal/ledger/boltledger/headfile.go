@@ -132,7 +132,8 @@ func (h *headFile) openFile(dir string, end ledger.Head) (err error) {
 	return err
 }
 
-// createFile makes the file beside its place, so that it never exists without a record. It replaces one that is there.
+// createFile makes the file beside its place, so that it never exists without a
+// record. It replaces one that is there.
 func (h *headFile) createFile(dir string, end ledger.Head) error {
 	d, err := durable.Open(dir, nil)
 	if err != nil {
@@ -172,7 +173,8 @@ func (h *headFile) writeRecord(end ledger.Head) error {
 	if end.N == h.n {
 		return nil
 	}
-	// Written after the commit, never before it: the head may be behind the ledger, but must not be ahead of it.
+	// Written after the commit, never before it: the head may be behind the
+	// ledger, but must not be ahead of it.
 	b, err := h.encodeRecord(end)
 	if err != nil {
 		return err

@@ -86,7 +86,8 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 		return err
 	}
 	marking := anew && o.behind != nil || l.safe != nil && l.safe.marking
-	// Only here a start may take long. The usual start reads a few pages, whatever the size of the ledger; the marking reads all.
+	// Only here a start may take long. The usual start reads a few pages,
+	// whatever the size of the ledger; the marking reads all.
 	if marking {
 		if err := l.checkAllPages(nil); err != nil {
 			return err

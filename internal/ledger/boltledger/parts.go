@@ -21,8 +21,9 @@ const (
 // viewer makes one read transaction.
 type viewer func(fn func(*bbolt.Tx) error) error
 
-// inParts reads in parts, each in a transaction of its own: next returns a part and whether there may be more. do gets each part
-// outside of the transaction: a slow reader holds no pages.
+// inParts reads in parts, each in a transaction of its own: next returns a part
+// and whether there may be more. do gets each part outside of the transaction:
+// a slow reader holds no pages.
 func inParts[T any](view viewer, what string, next func(*bbolt.Tx) (part []T, more bool, err error), do func(part []T) error) error {
 	for more := true; more; {
 		var part []T
@@ -66,8 +67,8 @@ type reading[T any] struct {
 	decode  func(tx *bbolt.Tx, bucket, k, v []byte) (T, error)
 }
 
-// inParts calls do with the records, a bounded number at a time. A record that changes meanwhile is seen as before or as after
-// the change.
+// inParts calls do with the records, a bounded number at a time. A record that
+// changes meanwhile is seen as before or as after the change.
 func (r reading[T]) inParts(view viewer, do func(part []T) error) error {
 	from := r.prefix // the key that comes next; nil: the first one
 	return inParts(view, r.what, func(tx *bbolt.Tx) (part []T, more bool, err error) {
@@ -100,7 +101,8 @@ type bucketWalk struct {
 	step               func() (k, v []byte)
 }
 
-// newBucketWalk begins a walk with the key from or the one that follows it; nil: with the first one.
+// newBucketWalk begins a walk with the key from or the one that follows it;
+// nil: with the first one.
 func newBucketWalk(tx *bbolt.Tx, bucket, from []byte, in order) *bucketWalk {
 	c := tx.Bucket(bucket).Cursor()
 	w := &bucketWalk{bucket: bucket, step: c.Next}

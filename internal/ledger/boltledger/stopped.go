@@ -18,9 +18,11 @@ type StoppedLedger struct {
 	info ledger.Info
 }
 
-// ReadWhileStopped lets fn read the ledger in dir while nobody works with it, and changes nothing: no file is made or given
-// other rights. It refuses with [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
-// [ledger.DamageError], and does not hold the ledger against its outside head. The caller holds the state directory's lock.
+// ReadWhileStopped lets fn read the ledger in dir while nobody works with it,
+// and changes nothing: no file is made or given other rights. It refuses with
+// [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema],
+// [ledger.ErrDevelopment] or a [ledger.DamageError], and does not hold the
+// ledger against its outside head. The caller holds the state directory's lock.
 func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 	name := pathIn(dir, fileName)
 	if _, err := os.Lstat(name); os.IsNotExist(err) {
