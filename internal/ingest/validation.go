@@ -14,7 +14,7 @@ import (
 const (
 	validationWait  = 15 * time.Minute // after the network's word; the try that ends it may be five minutes later. Assumption: the file is there by then
 	validationTries = 3                // at least, where the daemon did not run meanwhile
-	validationMost  = 16               // tries, which take less than an hour, where the clock was set back meanwhile
+	validationMost  = 32               // tries, which take about an hour, where the clock was set back meanwhile
 	validationCall  = 20 * time.Second // one of them
 
 	validationSlow    = 2 * time.Second // a call that takes longer holds up others
