@@ -25,6 +25,10 @@ FILE gets its name only when all of it is on the disk; it never overwrites. The 
 is then checked as "vaultd verify" checks a ledger. If it is damaged, so is the ledger
 it was made of: the copy is kept, what is wrong is named, and it ends with 4.
 
+While it is made, state_dir needs room for two copies of the ledger beyond
+spool.min_free; for one where vaultd is stopped. Where so much is sent meanwhile that
+the ledger's file would grow, it waits for a pause, and ends with an error if there is none.
+
 The end of its journal is printed: keep that line where the copy is not, and an older
 copy put back will be noticed.
 
@@ -39,8 +43,12 @@ ledger itself. "-" writes to standard output, unchecked.`,
 
 func (a *app) runBackup(c *cobra.Command, file string) error {
 	into := func(w io.Writer) func(context.Context, view) error {
-		return func(_ context.Context, v view) error {
-			_, err := v.ledger.Backup(w)
+		return func(ctx context.Context, v view) error {
+			backup := v.ledger.Backup
+			if v.state == nil { // nobody else works with it
+				backup = v.ledger.BackupInPlace
+			}
+			_, err := backup(ctx, w, v.cfg.Spool.MinFree)
 			return err
 		}
 	}

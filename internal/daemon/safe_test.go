@@ -22,7 +22,7 @@ import (
 func (h *testDaemon) backup() string {
 	h.t.Helper()
 	var b bytes.Buffer
-	_, err := h.d.Ledger().Backup(&b)
+	_, err := h.d.Ledger().Backup(h.t.Context(), &b, 0)
 	h.must(err)
 	name := filepath.Join(filepath.Dir(h.path), "backup.db")
 	h.must(os.WriteFile(name, b.Bytes(), 0o600))

@@ -22,7 +22,8 @@
 // counts.go keep sums of what they would have to count, figures.go makes them
 // anew, verify.go checks everything and verifysince.go what came since,
 // arrivals.go keeps what comes in from a service, replace.go restores,
-// schema.go and wire.go are the stored form.
+// copy.go copies the file as it is at one moment, backup.go makes a
+// backup of such a copy, schema.go and wire.go are the stored form.
 package boltledger
 
 import (

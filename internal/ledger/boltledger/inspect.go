@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -26,13 +27,16 @@ func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
 // reading and that may be another user's. It changes nothing. The file stays
 // open, and locked until it is closed.
 func InspectOpenFile(f *os.File) (info ledger.Info, head ledger.Head, err error) {
-	return inspect(f.Name(), func(string, int, os.FileMode) (*os.File, error) {
-		same, err := duplicate(f) // bbolt closes what it gets
-		if err != nil {
-			return nil, err
-		}
-		return examine(same, 0, func(*os.File) error { return nil })
-	})
+	return inspect(f.Name(), func(string, int, os.FileMode) (*os.File, error) { return examineDuplicate(f) })
+}
+
+// examineDuplicate examines an open file for bbolt, which closes what it gets, and changes nothing.
+func examineDuplicate(f *os.File) (*os.File, error) {
+	same, err := duplicate(f)
+	if err != nil {
+		return nil, err
+	}
+	return examine(same, 0, func(*os.File) error { return nil })
 }
 
 func inspect(name string, open func(string, int, os.FileMode) (*os.File, error)) (info ledger.Info, head ledger.Head, err error) {
@@ -57,24 +61,31 @@ func inspect(name string, open func(string, int, os.FileMode) (*os.File, error))
 	return info, head, err
 }
 
+// openReadOnly opens a ledger file without a committer and without a head: nothing is written, and a crash leaves nothing behind.
+// dir is where a copy of it is made.
+func openReadOnly(dir, name string, open func(string, int, os.FileMode) (*os.File, error)) (*Ledger, error) {
+	l := &Ledger{dir: dir, loc: time.UTC}
+	err := recoverDamage(func() (err error) {
+		l.db, err = bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: func(name string, mode int, rights os.FileMode) (_ *os.File, err error) {
+			l.file, err = open(name, mode, rights)
+			return l.file, err
+		}})
+		return err
+	})
+	return l, err
+}
+
 // VerifyFile checks a ledger file that lies anywhere, of this schema, as Verify checks
 // an open one. It changes nothing but rights that are too wide.
 func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err error) {
-	err = recoverDamage(func() (err error) {
-		l := &Ledger{loc: time.UTC}
-		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0, &l.file)})
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, db.Close()) }()
-		// Without a committer and without a head: nothing is written, and a crash leaves nothing behind.
-		l.db = db
-		err = db.View(func(tx *bbolt.Tx) error { _, _, err := readSelf(tx); return err })
+	l, err := openReadOnly(filepath.Dir(name), name, examinedOpener(0, new(*os.File)))
+	if err == nil {
+		err = l.view(func(tx *bbolt.Tx) error { _, _, err := readSelf(tx); return err })
 		if err == nil {
 			found, err = l.Verify(ctx)
 		}
-		return err
-	})
+		err = errors.Join(err, l.db.Close())
+	}
 	if err != nil {
 		err = fmt.Errorf("verify ledger %q: %w", name, err)
 	}

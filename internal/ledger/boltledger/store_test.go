@@ -312,7 +312,7 @@ func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 	apply(t, l, c)
 	s := &stalled{reached: make(chan struct{}), let: make(chan struct{})}
 	done := make(chan error, 1)
-	go func() { _, err := l.Backup(s); done <- err }()
+	go func() { _, err := l.Backup(t.Context(), s, 0); done <- err }()
 	<-s.reached
 	before := kit.Value(l.usedBytes())(t)
 	c.Rev = 1
