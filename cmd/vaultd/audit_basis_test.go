@@ -253,7 +253,7 @@ func ofAnotherPast(t *testing.T) *shelf {
 
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
-	for _, name := range []string{"ledger.db", "ledger.head"} {
+	for _, name := range []string{"ledger.db", "ledger.head.1"} {
 		b, err := os.ReadFile(filepath.Join(from, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(to, name), b, 0o600)

@@ -25,7 +25,7 @@ func shortDir(t *testing.T) string {
 	t.Helper()
 	dir := kit.Value(os.MkdirTemp("", "vd"))(t)
 	t.Cleanup(func() {
-		for _, name := range []string{"spool", "ledger.db", "ledger.head", "vaultd.lock", "vaultd.sock", "config.yaml", "."} {
+		for _, name := range []string{"spool", "ledger.db", "ledger.head.1", "vaultd.lock", "vaultd.sock", "config.yaml", "."} {
 			os.Remove(filepath.Join(dir, name))
 		}
 	})

@@ -134,7 +134,7 @@ func TestDoctor_FaultsByName(t *testing.T) {
 		"Away":     {spoil: func(s *site, address string) { s.edit(address, "http://127.0.0.1:1"); s.rebind() }, code: exitUnavailable, what: "service", want: "FAIL reach 127.0.0.1:1"},
 		"WrongBinding": {spoil: func(s *site, address string) { s.edit(address, strings.Replace(address, "127.0.0.1", "localhost", 1)) },
 			code: exitFailed, what: "binding", want: "FAIL"},
-		"NoLedger": {spoil: func(s *site, _ string) { s.away("state/ledger.db"); s.away("state/ledger.head") }, code: exitFailed, what: "ledger", want: "FAIL"},
+		"NoLedger": {spoil: func(s *site, _ string) { s.away("state/ledger.db"); s.away("state/ledger.head.1") }, code: exitFailed, what: "ledger", want: "FAIL"},
 		"NoDrop":   {spoil: func(s *site, _ string) { s.away("acme") }, code: exitFailed, what: "drop", want: "FAIL"},
 		"UnwritableDrop": {spoil: func(s *site, _ string) { s.write("acme/.vaultd", "a file in the place of the folder") },
 			code: exitFailed, what: "drop", want: "FAIL a test file cannot be written"},

@@ -160,7 +160,7 @@ func exitCodeOfLocal(err error) (code int, hint string) {
 	case errors.Is(err, ledger.ErrNewerSchema):
 		return exitConfig, "install the newer vaultd again, or restore a backup that was made before the upgrade"
 	case errors.Is(err, ledger.ErrDevelopment):
-		return exitConfig, "use the version that made it; or move ledger.db and ledger.head out of state_dir and keep them, then vaultd rebuild makes a new ledger of the drop folders and the archive (docs/recovery.md)"
+		return exitConfig, "use the version that made it; or move ledger.db and ledger.head.* out of state_dir and keep them, then vaultd rebuild makes a new ledger of the drop folders and the archive (docs/recovery.md)"
 	case errors.Is(err, context.Canceled):
 		return exitTemporary, ""
 	case errors.Is(err, fs.ErrPermission):

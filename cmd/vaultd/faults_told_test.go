@@ -516,9 +516,9 @@ func cureBaseURL(p *plantedSite) {
 	p.edit("base_url: "+p.url+"/v1", "base_url: "+p.url)
 	for _, command := range []string{"0 check|--offline", "3 status", "78 run"} {
 		p.says(command, `the ledger was made for service ".*/archive", the configuration says "`)
-		p.says(command, `move ledger\.db and ledger\.head out of state_dir, and keep them; then vaultd rebuild --reason "wrong base_url", start vaultd, and a minute later vaultd reconcile`)
+		p.says(command, `move ledger\.db and ledger\.head\.\* out of state_dir, and keep them; then vaultd rebuild --reason "wrong base_url", start vaultd, and a minute later vaultd reconcile`)
 	}
-	for _, name := range []string{"ledger.db", "ledger.head"} {
+	for _, name := range []string{"ledger.db", "ledger.head.1"} {
 		p.do(os.Rename(filepath.Join(p.dir, "state", name), filepath.Join(p.dir, name)))
 	}
 	p.must(0, "rebuild", "--reason", "wrong base_url")

@@ -19,8 +19,8 @@ import (
 const (
 	adviceRestore      = `"vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild" makes it anew of the drop folders and the archive (docs/recovery.md)`
 	adviceWrongBinding = `Where the ledger's own base_url was wrong from the start: vaultd init binds a ledger without entries anew; one with entries: stop vaultd, ` +
-		`move ledger.db and ledger.head out of state_dir, and keep them; then vaultd rebuild --reason "wrong base_url", start vaultd, and a minute later vaultd reconcile`
-	adviceMoveNewLedger = `where state_dir holds a new ledger because the old one was lost, move ledger.db and ledger.head out of it, and keep them; then ` + adviceRestore
+		`move ledger.db and ledger.head.* out of state_dir, and keep them; then vaultd rebuild --reason "wrong base_url", start vaultd, and a minute later vaultd reconcile`
+	adviceMoveNewLedger = `where state_dir holds a new ledger because the old one was lost, move ledger.db and ledger.head.* out of it, and keep them; then ` + adviceRestore
 )
 
 // dropMark is the ownership mark of a drop folder.
@@ -90,7 +90,7 @@ func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
 	// After a crash between the two renames the ledger is there without its head, and the next init does this again. After both,
 	// none is there: the next init makes one, or names rebuild where a drop folder bears the old identity.
 	stamp := time.Now().UTC().Format("20060102T150405Z")
-	for _, name := range []string{"ledger.head", "ledger.db"} {
+	for _, name := range []string{"ledger.head.1", "ledger.db"} {
 		old := filepath.Join(cfg.StateDir, name)
 		if err := os.Rename(old, old+".empty-"+stamp); err != nil {
 			return "", false, fmt.Errorf("take the empty ledger out of the way: %w", err)

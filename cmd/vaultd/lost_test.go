@@ -46,12 +46,12 @@ func TestLost_I15_ANewLedgerInPlaceOfALostOne(t *testing.T) {
 	for _, move := range [][2]string{{state, filepath.Join(s.dir, "gone")}, {filepath.Join(other.dir, "state"), state}} {
 		kit.Must(t, os.Rename(move[0], move[1]))
 	}
-	const way = "move ledger.db and ledger.head out of it"
+	const way = "move ledger.db and ledger.head.* out of it"
 	for args, code := range map[string]int{"run --once": exitConfig, "rebuild --reason lost": exitCreate, "restore --take-over --reason lost " + copied: exitConfig,
 		"status": exitPerson, "check --offline": 0} {
 		kit.Holds(t, "vaultd "+args, s.must(code, strings.Fields(args)...), way)
 	}
-	for _, name := range []string{"ledger.db", "ledger.head"} {
+	for _, name := range []string{"ledger.db", "ledger.head.1"} {
 		kit.Must(t, os.Rename(filepath.Join(state, name), filepath.Join(s.dir, name)))
 	}
 	s.must(0, "restore", "--reason", "lost", copied)
@@ -96,7 +96,7 @@ func TestCheck_I19_LeavesNothingInAnothersStateDirectory(t *testing.T) {
 // A death of init between its steps: the next one goes on.
 func TestInit_I5_DiesWhileItMakesRoomForAnEmptyLedger(t *testing.T) {
 	t.Parallel()
-	kit.Rows(t, map[string][]string{"AfterTheHead": {"ledger.head"}, "AfterBoth": {"ledger.head", "ledger.db"}}, func(t *testing.T, moved []string) {
+	kit.Rows(t, map[string][]string{"AfterTheHead": {"ledger.head.1"}, "AfterBoth": {"ledger.head.1", "ledger.db"}}, func(t *testing.T, moved []string) {
 		t.Parallel()
 		_, url := serveEmulator(t, emulator.Config{})
 		s := newSite(t, "http://127.0.0.1:1", fast)

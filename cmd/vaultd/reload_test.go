@@ -282,7 +282,7 @@ func TestBinding_I24_EachServiceHasOneAddress(t *testing.T) {
 
 			// The step that a change of service.base_url needs, too.
 			at("test", "http://127.0.0.1:2")
-			for _, file := range []string{"ledger.db", "ledger.head"} {
+			for _, file := range []string{"ledger.db", "ledger.head.1"} {
 				kit.Must(t, os.Rename(filepath.Join(s.dir, "state", file), filepath.Join(s.dir, file)))
 			}
 			s.must(0, "rebuild", "--reason", "wrong base_url")

@@ -222,7 +222,7 @@ func TestRights_I16_I27_RootWorksAsTheOwner(t *testing.T) {
 	do(exitDone, "verify", "--whole")
 	do(exitDone, "hold", "Otto 2", "--reason", "a drill")
 	kit.Holds(t, "who held it", do(exitDone, "show", "Otto 2"), "by root (uid 0)")
-	for _, name := range []string{"ledger.db", "ledger.head"} {
+	for _, name := range []string{"ledger.db", "ledger.head.1"} {
 		kit.Must(t, os.Rename(filepath.Join(s.dir, "state", name), filepath.Join(s.dir, name)))
 	}
 	do(exitDone, "rebuild", "--reason", "a drill")

@@ -53,4 +53,4 @@ func AdviseOnTakeover(epoch uint64) string {
 // AdviseOnLostLedger says what to do about a ledger that was lost while vaultd
 // runs.
 const AdviseOnLostLedger = "do not stop vaultd: what it has open is in no file of state_dir. Save it now: vaultd backup FILE. " +
-	"Move away what is in the place of ledger.db or ledger.head; vaultd then puts its own copy there, ends and starts again (docs/recovery.md)"
+	"Move away what is in the place of ledger.db or ledger.head.*; vaultd then puts its own copy there, ends and starts again (docs/recovery.md)"

@@ -231,7 +231,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 	p.send()
 	p.close()
 	former := map[string][]byte{}
-	for _, name := range []string{"ledger.db", "ledger.head"} {
+	for _, name := range []string{"ledger.db", "ledger.head.1"} {
 		b := kit.Value(os.ReadFile(filepath.Join(p.Dir, name)))(t)
 		former[name] = b
 	}

@@ -69,7 +69,7 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 		kit.Must(t, os.MkdirAll(d, 0o700))
 	}
 	kit.Must(t, boltledger.Create(dir, info))
-	ours := []string{".ledger.db-1.tmp", ".ledger.db.tmp", ".ledger.head.tmp", ".replacement-77/ledger.db", ".replacement-77/ledger.head", ".replacement-77/.ledger.head.tmp"}
+	ours := []string{".ledger.db-1.tmp", ".ledger.db.tmp", ".ledger.head.3.tmp", ".replacement-77/ledger.db", ".replacement-77/ledger.head.2", ".replacement-77/.ledger.head.2.tmp"}
 	theirs := []string{".ledger.db-old.tmp", ".ledger.db-.tmp", ".ledger.db-1.tmp.bak", ".replacement-mine/ledger.db"}
 	write := func(dir string, names []string) {
 		for _, name := range names {

@@ -99,9 +99,9 @@ var (
 	infoKey       = []byte("info")
 	summaryKey    = []byte("summary")
 	secretKey     = []byte("secret")
-	runsKey       = []byte("runs")       // none before the first name
-	safeKey       = []byte("safe")       // only in safe mode
-	replacedKey   = []byte("replaced")   // only until the outside head was written anew
+	runsKey       = []byte("runs") // none before the first name
+	safeKey       = []byte("safe") // only in safe mode
+	thisKey       = []byte("incarnation")
 	askingKey     = []byte("asking")     // only where notices wait for an operator, see noteAsking: their numbers, one a line
 	differingKey  = []byte("differing")  // only where the archive's index of a vault differed, see differing: journal line and vault, one a line
 	unfilteredKey = []byte("unfiltered") // only where the network was seen to ignore the question for received documents
@@ -120,6 +120,7 @@ type Ledger struct {
 	commitInterval  time.Duration
 	lastCommitBegan time.Time   // of the last commit; used by the committer alone
 	head            *headFile   // used by the committer alone
+	this            incarnation // fixed once the ledger is open, but for a replacement
 	names           nameIndex   // as committed; used by the committer alone
 	newest          archive.Key // no entry has a later one; used by the committer alone
 	secret          secret      // fixed when the ledger was made

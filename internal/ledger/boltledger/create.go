@@ -29,10 +29,14 @@ func create(dir string, info ledger.Info) error {
 		return errors.New("it needs an id of at most 64 characters and an environment")
 	}
 	// A head alone also means that there was a ledger, and that somebody must look for it.
-	for _, name := range []string{fileName, headName} {
-		if _, err := os.Lstat(pathIn(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(fmt.Errorf("%w: %s is there", ledger.ErrExists, name), err)
-		}
+	if _, err := os.Lstat(pathIn(dir, fileName)); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(fmt.Errorf("%w: %s is there", ledger.ErrExists, fileName), err)
+	}
+	switch outside, err := readHead(dir); {
+	case err != nil:
+		return err
+	case outside != nil:
+		return fmt.Errorf("%w: %s is there", ledger.ErrExists, headNameOf(outside.Incarnation))
 	}
 	var head ledger.Head
 	// bbolt syncs the file before it has its name: a crash leaves a temporary
@@ -46,12 +50,14 @@ func create(dir string, info ledger.Info) error {
 		return err
 	}
 	// A crash before this leaves a ledger of one line without a head, which the start accepts.
-	h, err := openHead(dir, info.ID, head)
+	h, err := openHead(dir, info.ID, firstIncarnation.n, head)
 	if err != nil {
 		return err
 	}
 	return h.closeFile()
 }
+
+var firstIncarnation = incarnation{n: 1, from: 1}
 
 // writeEmptyLedger writes an empty ledger into the file name; bbolt syncs it.
 func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
@@ -77,35 +83,12 @@ func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 			writeForm(meta),
 			meta.Put(infoKey, infoForm.encode(&info)),
 			meta.Put(secretKey, secretForm.encode(&own)),
+			meta.Put(thisKey, incarnationForm.encode(&firstIncarnation)),
 			meta.Put(summaryKey, summaryForm.encode(&s)),
 			tx.Bucket(journalBucket).Put(lineKey(1), blockForm.encode(&b)),
 		)
 	})
 	return head, errors.Join(err, db.Close())
-}
-
-// writeHeadOfCopy writes the outside head for a copy of a ledger that nobody works on.
-func writeHeadOfCopy(dir string) error {
-	db, _, err := openFile(dir, nil, mapSize)
-	if err != nil {
-		return err
-	}
-	h := &headFile{db: pathIn(dir, fileName)}
-	err = recoverDamage(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
-			info, s, err := readSelf(tx)
-			if err != nil {
-				return err
-			}
-			// The copy has no head of its own yet. It is the latest by definition, since nobody worked on it.
-			h.ledger = info.ID
-			return h.createFile(dir, s.head)
-		})
-	})
-	if err == nil {
-		err = h.closeFile()
-	}
-	return errors.Join(err, db.Close())
 }
 
 // makeInPlace has fill write a ledger file under a temporary name in dir,

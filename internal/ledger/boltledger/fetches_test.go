@@ -154,7 +154,7 @@ func TestPutBack_I5_I15_FromTheOpenFile(t *testing.T) {
 		}, "another file is in the place of ledger.db"},
 		"HeadReplaced": {func(dir string) error {
 			return errors.Join(gone(headName)(dir), os.WriteFile(pathIn(dir, headName), []byte("another"), 0o600))
-		}, "another file is in the place of ledger.head"},
+		}, "another file is in the place of ledger.head.1"},
 		"OtherFolder": {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) }, "another folder"},
 		"NoFolder":    {func(dir string) error { return os.Rename(dir, dir+".old") }, "no such file"},
 		"NotWhole": {func(dir string) error {

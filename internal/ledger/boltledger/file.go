@@ -30,7 +30,7 @@ func openFile(dir string, outside *headRecord, mapped int) (db *bbolt.DB, file *
 	// A head without its ledger: there was one. Making a new one here would forget everything that was archived.
 	case errors.Is(err, fs.ErrNotExist) && outside != nil:
 		return nil, nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
-			ledger.ErrMissing, headName, outside.N)
+			ledger.ErrMissing, headNameOf(outside.Incarnation), outside.N)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, ledger.ErrMissing
 	case err != nil:

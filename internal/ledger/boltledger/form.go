@@ -73,7 +73,7 @@ func tables() []table {
 		tableOf(entryForm), tableOf(nodeForm), tableOf(packageForm), tableOf(causeForm), tableOf(registrationForm), tableOf(ticketForm),
 		tableOf(headerForm), tableOf(instantForm), tableOf(prunedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(ownerForm), tableOf(noteForm), tableOf(fileForm),
 		tableOf(blockForm), tableOf(infoForm), tableOf(addressForm), tableOf(summaryForm), tableOf(stateCountForm), tableOf(totalForm), tableOf(indexForm),
-		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(countForm),
+		tableOf(runForm), tableOf(safeForm), tableOf(incarnationForm), tableOf(secretForm), tableOf(countForm),
 		tableOf(pendingForm), tableOf(missingForm), tableOf(scanForm), tableOf(arrivalForm), tableOf(arrivalFileForm), tableOf(doubtForm), tableOf(fileToldForm), tableOf(saidForm), tableOf(arrivalCountForm), tableOf(noticeForm),
 	}
 }

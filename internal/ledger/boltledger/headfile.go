@@ -8,6 +8,8 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,15 +27,18 @@ const (
 
 // headRecord is the journal's end as it is kept outside the ledger file.
 type headRecord struct {
-	N      uint64 `json:"n"`
-	Hash   string `json:"hash"`
-	Ledger string `json:"ledger"`
-	Size   int64  `json:"size"` // of ledger.db then, in bytes
-	Sum    string `json:"sum"`  // CRC-32C of the other four, as sum computes it
+	N           uint64 `json:"n"`
+	Hash        string `json:"hash"`
+	Ledger      string `json:"ledger"`
+	Incarnation uint64 `json:"incarnation"` // of the ledger file, as in the name of this one
+	Size        int64  `json:"size"`        // of ledger.db then, in bytes
+	Sum         string `json:"sum"`         // CRC-32C of the other five, as checksum computes it
+
+	isUnreadable bool // the file is there, and none of its slots is whole
 }
 
 func (r headRecord) checksum() string {
-	s := fmt.Sprintf("%d %s %s %d", r.N, r.Hash, r.Ledger, r.Size)
+	s := fmt.Sprintf("%d %s %s %d %d", r.N, r.Hash, r.Ledger, r.Incarnation, r.Size)
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(s), castagnoli))
 }
 
@@ -43,6 +48,7 @@ type headFile struct {
 	file   *os.File
 	db     string // path of the ledger, whose size is noted
 	ledger string
+	of     uint64    // incarnation
 	n      uint64    // line number that was last written
 	slot   int64     // the next to write
 	dirty  bool      // written since the last sync
@@ -50,20 +56,56 @@ type headFile struct {
 	syncs  atomic.Uint64
 }
 
-// readHead returns the newest record of the outside head; nil where there is none.
-func readHead(dir string) (*headRecord, error) {
-	f, err := os.OpenFile(pathIn(dir, headName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// headNameOf returns the name of the outside head of an incarnation of the ledger.
+func headNameOf(incarnation uint64) string {
+	return headName + "." + strconv.FormatUint(incarnation, 10)
+}
+
+// incarnationIn returns the number in the name of an outside head.
+func incarnationIn(name string) (n uint64, ok bool) {
+	number, ok := strings.CutPrefix(name, headName+".")
+	n, err := strconv.ParseUint(number, 10, 32)
+	return n, ok && err == nil && headNameOf(n) == name
+}
+
+// readHead returns the newest record of the outside head of the latest
+// incarnation; nil where there is none. A copy of a head under the name of
+// another incarnation is none.
+func readHead(dir string) (latest *headRecord, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		n, ok := incarnationIn(e.Name())
+		if !ok || latest != nil && n < latest.Incarnation {
+			continue
+		}
+		r, readErr := readHeadFile(pathIn(dir, e.Name()), n)
+		err = errors.Join(err, readErr)
+		if r != nil && r.Incarnation == n {
+			latest = r
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read outside head: %w", err)
+	}
+	return latest, nil
+}
+
+func readHeadFile(name string, incarnation uint64) (*headRecord, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read outside head: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	newest, _, err := newestSlot(f)
 	// Both slots cannot be torn by one crash: only one is written at a time.
 	if err == nil && newest == nil {
-		return nil, damage("%s holds no readable record", headName)
+		newest = &headRecord{Incarnation: incarnation, isUnreadable: true}
 	}
 	return newest, err
 }
@@ -89,27 +131,18 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 	return newest, slot, nil
 }
 
-// openHead opens the outside head for writing, makes it where it is missing, and
+// openHead opens the outside head of an incarnation for writing, makes it where it is missing, and
 // brings it up to end.
-func openHead(dir, id string, end ledger.Head) (*headFile, error) {
-	h := &headFile{db: pathIn(dir, fileName), ledger: id}
+func openHead(dir, id string, incarnation uint64, end ledger.Head) (*headFile, error) {
+	h := &headFile{db: pathIn(dir, fileName), ledger: id, of: incarnation}
 	if err := h.openFile(dir, end); err != nil {
 		return nil, fmt.Errorf("write outside head: %w", err)
 	}
 	return h, nil
 }
 
-// replaceHead puts a new outside head in the place of the one that is there, whatever that says.
-func replaceHead(dir, id string, end ledger.Head) (*headFile, error) {
-	h := &headFile{db: pathIn(dir, fileName), ledger: id}
-	if err := h.createFile(dir, end); err != nil {
-		return nil, fmt.Errorf("write outside head: %w", err)
-	}
-	return h, nil
-}
-
 func (h *headFile) openFile(dir string, end ledger.Head) (err error) {
-	name := pathIn(dir, headName)
+	name := pathIn(dir, headNameOf(h.of))
 	h.file, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return h.createFile(dir, end)
@@ -133,7 +166,7 @@ func (h *headFile) openFile(dir string, end ledger.Head) (err error) {
 }
 
 // createFile makes the file beside its place, so that it never exists without a
-// record. It replaces one that is there.
+// record.
 func (h *headFile) createFile(dir string, end ledger.Head) error {
 	d, err := durable.Open(dir, nil)
 	if err != nil {
@@ -142,20 +175,20 @@ func (h *headFile) createFile(dir string, end ledger.Head) error {
 	defer d.Close() // nothing is written through it
 	b, err := h.encodeRecord(end)
 	if err == nil {
-		err = d.WriteFile(headName, append(b, make([]byte, slotSize)...), 0o600)
+		err = d.WriteFile(headNameOf(h.of), append(b, make([]byte, slotSize)...), 0o600)
 	}
 	if err != nil {
 		return err
 	}
 	h.n, h.slot, h.synced = end.N, 1, time.Now()
 	h.syncs.Add(1)
-	h.file, err = os.OpenFile(pathIn(dir, headName), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	h.file, err = os.OpenFile(pathIn(dir, headNameOf(h.of)), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	return err
 }
 
 // encodeRecord returns a slot that says that the journal ends at end.
 func (h *headFile) encodeRecord(end ledger.Head) ([]byte, error) {
-	r := headRecord{N: end.N, Hash: end.Hash.String(), Ledger: h.ledger}
+	r := headRecord{N: end.N, Hash: end.Hash.String(), Ledger: h.ledger, Incarnation: h.of}
 	if info, err := os.Stat(h.db); err == nil {
 		r.Size = info.Size()
 	}

@@ -144,22 +144,27 @@ func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
 }
 
 // checkOutsideHead checks the journal against the head that is kept outside.
-func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, outside *headRecord) error {
+func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, this incarnation, outside *headRecord) error {
+	name := headNameOf(this.n)
 	switch {
-	case outside == nil && end.N == 1:
-		return nil // a crash between making the ledger and its head
+	case outside != nil && outside.Incarnation >= this.n && outside.isUnreadable:
+		return damage("%s holds no readable record", headNameOf(outside.Incarnation))
+	case outside != nil && !outside.isUnreadable && outside.Ledger != id:
+		return damage("%s belongs to the ledger %q, this one is %q", headNameOf(outside.Incarnation), outside.Ledger, id)
+	case (outside == nil || outside.Incarnation < this.n) && end.N == this.from:
+		return nil // a crash between the beginning of the incarnation and its head
 	// Whoever removes the head to hide a rollback is noticed here.
-	case outside == nil:
-		return damage("%s is missing, so that nobody can tell whether the ledger is the latest", headName)
-	case outside.Ledger != id:
-		return damage("%s belongs to the ledger %q, this one is %q", headName, outside.Ledger, id)
+	case outside == nil || outside.Incarnation < this.n:
+		return damage("%s is missing, so that nobody can tell whether the ledger is the latest", name)
+	case outside.Incarnation > this.n:
+		return fmt.Errorf("%w: a restore or a rebuild took its place since, whose head is %s", ledger.ErrRolledBack, headNameOf(outside.Incarnation))
 	case outside.N > end.N:
 		return fmt.Errorf("%w: it has %d journal lines, the head outside knows %d", ledger.ErrRolledBack, end.N, outside.N)
 	}
 	// The head may be some commits behind after a crash. The line that it knows must be the same one.
 	h, err := headAt(tx, outside.N)
 	if err == nil && !outside.agreesWith(h) {
-		err = damage("journal line %d is not the one that %s knows", outside.N, headName)
+		err = damage("journal line %d is not the one that %s knows", outside.N, name)
 	}
 	return err
 }

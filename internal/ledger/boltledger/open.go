@@ -19,6 +19,7 @@ import (
 type opening struct {
 	behind *ledger.Mark // enters safe mode where the ledger is behind its outside head; nil: refuses
 	mapped int          // the address space of the file
+	isCopy bool         // nobody worked on it since it was made: it has no outside head yet
 }
 
 // Open opens the ledger in c.Dir and starts its committer. It checks the file before
@@ -75,7 +76,7 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	}()
 	// Only under the lock of the ledger: the leftovers can belong to nobody who still works.
 	sweepLeftovers(dir)
-	anew, err := l.compareWithHead(outside, o)
+	isBehind, err := l.compareWithHead(outside, o)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	if err := l.file.Sync(); err != nil {
 		return err
 	}
-	marking := anew && o.behind != nil || l.safe != nil && l.safe.marking
+	marking := isBehind || l.safe != nil && l.safe.marking
 	// Only here a start may take long. The usual start reads a few pages,
 	// whatever the size of the ledger; the marking reads all.
 	if marking {
@@ -93,18 +94,18 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 			return err
 		}
 	}
-	// Safe mode is committed before the head is written anew. A crash in between leaves a ledger that is still behind its head.
-	if anew && outside != nil && o.behind != nil {
+	// Safe mode and the later incarnation are one commit. A crash before it leaves a ledger that is still behind its head.
+	if isBehind {
 		if err := l.enterRolledBack(*o.behind, outside); err != nil {
 			return err
 		}
 	}
-	return l.finishOpening(dir, anew)
+	return l.finishOpening(dir)
 }
 
 // compareWithHead reads the ledger's record of itself and compares it with the outside head.
-// anew says that the outside head must be written anew, whatever it says.
-func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, err error) {
+// isBehind says that it is older than its head, and to be opened all the same.
+func (l *Ledger) compareWithHead(outside *headRecord, o opening) (isBehind bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		info, s, err := readSelf(tx)
 		if err != nil {
@@ -114,21 +115,20 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, err
 		if err := l.loadCommitterState(tx); err != nil {
 			return err
 		}
-		rep, err := l.readSafeModeAndReplaced(tx)
-		if err != nil {
+		if err := l.readSafeMode(tx); err != nil {
 			return err
 		}
+		if o.isCopy {
+			return nil
+		}
 		// A ledger older than its head would register again what was registered since.
-		err = checkOutsideHead(tx, info.ID, s.head, outside)
-		switch {
-		case err == nil:
-		// Not a rollback: a crash hit a replacement between its rename and its new head, or the operator opens it on purpose.
-		case rep.matches(outside), o.behind != nil && errors.Is(err, ledger.ErrRolledBack):
-			anew, err = true, nil
+		err = checkOutsideHead(tx, info.ID, s.head, l.this, outside)
+		if o.behind != nil && errors.Is(err, ledger.ErrRolledBack) {
+			isBehind, err = true, nil
 		}
 		return err
 	})
-	return anew, err
+	return isBehind, err
 }
 
 // loadCommitterState reads what the committer keeps in memory: the runs of names, the key of digests, and the newest entry.
@@ -147,35 +147,26 @@ func (l *Ledger) loadCommitterState(tx *bbolt.Tx) (err error) {
 	return nil
 }
 
-// readSafeModeAndReplaced reads why the ledger is in safe mode, and which ledger it replaced.
-func (l *Ledger) readSafeModeAndReplaced(tx *bbolt.Tx) (rep *replacedHead, err error) {
+// readSafeMode reads which incarnation of the ledger this is, and why it is in safe mode.
+func (l *Ledger) readSafeMode(tx *bbolt.Tx) (err error) {
 	meta := tx.Bucket(metaBucket)
+	if l.this, err = incarnationForm.decode(meta.Get(thisKey)); err != nil {
+		return damage("%v", err)
+	}
 	if record := meta.Get(safeKey); record != nil {
 		s, err := safeForm.decode(record)
 		if err != nil {
-			return nil, damage("%v", err)
+			return damage("%v", err)
 		}
 		l.safe = &s
 	}
-	if record := meta.Get(replacedKey); record != nil {
-		r, err := replacedForm.decode(record)
-		if err != nil {
-			return nil, damage("%v", err)
-		}
-		rep = &r
-	}
-	return rep, nil
+	return nil
 }
 
-// finishOpening brings the outside head up to date, deletes the record of the head that it
-// replaced, and marks the entries that are still to be marked.
-func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
-	// A crash before this leaves the head behind the ledger, or the record of the replaced one: both are known at the next start.
-	bringUp := openHead
-	if anew {
-		bringUp = replaceHead
-	}
-	if l.head, err = bringUp(dir, l.info.ID, l.end); err != nil {
+// finishOpening brings the outside head up to date, and marks the entries that are still to be marked.
+func (l *Ledger) finishOpening(dir string) (err error) {
+	// A crash before this leaves the head behind the ledger, or a new incarnation without one: both are known at the next start.
+	if l.head, err = openHead(dir, l.info.ID, l.this.n, l.end); err != nil {
 		return err
 	}
 	defer func() {
@@ -183,17 +174,6 @@ func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
 			err = errors.Join(err, l.head.closeFile())
 		}
 	}()
-	hasReplaced := false
-	if err := l.view(func(tx *bbolt.Tx) error { hasReplaced = tx.Bucket(metaBucket).Get(replacedKey) != nil; return nil }); err != nil {
-		return err
-	}
-	// After the new head, never before it: without this record the former head would look like a rollback.
-	if hasReplaced {
-		err := l.updateOnce(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(replacedKey) })
-		if err != nil {
-			return err
-		}
-	}
 	if l.safe == nil || !l.safe.marking {
 		return nil
 	}

@@ -172,17 +172,18 @@ func otherLedger(t *testing.T) string {
 
 // outsideHead is a line of ledger.head as docs/ledger.md describes it.
 type outsideHead struct {
-	N      uint64 `json:"n"`
-	Hash   string `json:"hash"`
-	Ledger string `json:"ledger"`
-	Size   int64  `json:"size"`
-	Sum    string `json:"sum"`
+	N           uint64 `json:"n"`
+	Hash        string `json:"hash"`
+	Ledger      string `json:"ledger"`
+	Incarnation uint64 `json:"incarnation"`
+	Size        int64  `json:"size"`
+	Sum         string `json:"sum"`
 }
 
 const headSlot = 512
 
 func (h outsideHead) checksum() string {
-	return fmt.Sprintf("%08x", crc32.Checksum(fmt.Appendf(nil, "%d %s %s %d", h.N, h.Hash, h.Ledger, h.Size), castagnoli))
+	return fmt.Sprintf("%08x", crc32.Checksum(fmt.Appendf(nil, "%d %s %s %d %d", h.N, h.Hash, h.Ledger, h.Incarnation, h.Size), castagnoli))
 }
 
 // readHead returns the newest line of the outside head that is whole.
@@ -198,8 +199,9 @@ func readHead(t testing.TB, dir string) (newest outsideHead) {
 	return newest
 }
 
-// writeHead writes an outside head that says h.
+// writeHead writes an outside head of the first incarnation that says h.
 func writeHead(dir string, h outsideHead) error {
+	h.Incarnation = 1
 	h.Sum = h.checksum()
 	line, err := json.Marshal(h)
 	return errors.Join(err, os.WriteFile(pathIn(dir, headName), fmt.Appendf(nil, "%-511s\n", line), 0o600))

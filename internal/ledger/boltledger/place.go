@@ -34,8 +34,8 @@ func (l *Ledger) CheckPlace() error {
 	there, err := l.isInPlace(l.file, fileName)
 	name := fileName
 	if err == nil && there {
-		there, err = l.isInPlace(l.head.file, headName)
-		name = headName
+		name = headNameOf(l.this.n)
+		there, err = l.isInPlace(l.head.file, name)
 	}
 	if err == nil && !there {
 		err = &ledger.LostError{File: name, Gone: true}
@@ -86,7 +86,7 @@ func (l *Ledger) putBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hasHead, err := l.isInPlace(l.head.file, headName)
+	hasHead, err := l.isInPlace(l.head.file, headNameOf(l.this.n))
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (l *Ledger) copyInto(tmp *durable.TempFile) error {
 
 // writeHeadAgain writes the outside head where none is in its place.
 func (l *Ledger) writeHeadAgain() error {
-	h, err := openHead(l.dir, l.info.ID, l.end)
+	h, err := openHead(l.dir, l.info.ID, l.this.n, l.end)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ import (
 
 const (
 	fileName = "ledger.db"
-	headName = "ledger.head"
+	headName = "ledger.head.1"
 
 	codecPlain, codecDeflated = 1, 2
 	pairSize                  = 24

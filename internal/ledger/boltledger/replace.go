@@ -45,6 +45,7 @@ type Replacement struct {
 	c      ReplacementConfig
 	dir    string   // where it lies; empty: it is in its place, or removed
 	locked *os.File // the ledger that it replaces; may be nil
+	after  uint64   // no file of the ledger in c.Dir has a later incarnation
 }
 
 // BeginReplacement begins a replacement. It locks the ledger that is there, if one is, and
@@ -69,9 +70,13 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	sweepLeftovers(r.c.Dir)
 	outside, err := readHead(r.c.Dir)
-	var broken *ledger.DamageError
-	if err != nil && !errors.As(err, &broken) { // one that cannot be read tells nothing
+	if err != nil {
 		return err
+	}
+	if outside != nil {
+		if r.after = outside.Incarnation; outside.isUnreadable {
+			outside = nil
+		}
 	}
 	// Beside the old ledger, on the same file system: the last step is one rename. A crash leaves a directory that the next
 	// start sweeps away.
@@ -99,7 +104,7 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	// The mark comes first: whatever happens from here on, nobody can open this ledger outside safe mode.
 	return r.Ledger.askCommitter(ctx, markRequest{
-		mark: m, note: r.c.Note, marking: r.c.Backup != nil, epoch: r.c.Epoch, receiptKeys: r.c.ReceiptKeys, replaced: outside, replacesHead: true,
+		mark: m, note: r.c.Note, marking: r.c.Backup != nil, epoch: r.c.Epoch, receiptKeys: r.c.ReceiptKeys,
 	}.apply)
 }
 
@@ -116,10 +121,7 @@ func (r *Replacement) openBase(ctx context.Context) (err error) {
 	if err := copyFile(pathIn(r.dir, fileName), r.c.Backup); err != nil {
 		return err
 	}
-	if err := writeHeadOfCopy(r.dir); err != nil {
-		return err
-	}
-	if r.Ledger, err = r.config().open(opening{}); err != nil {
+	if r.Ledger, err = r.config().open(opening{isCopy: true}); err != nil {
 		return err
 	}
 	// All of it is checked before anything is replaced: a damaged backup must not take the place of a ledger.
@@ -145,6 +147,11 @@ func (r *Replacement) Commit() (kept string, err error) {
 }
 
 func (r *Replacement) commit() (kept string, err error) {
+	// The last commit before the ledger gets its place. There it has no outside head until the next start makes it.
+	next := beginIncarnation(max(r.after, r.Ledger.this.n) + 1)
+	if err := r.Ledger.askCommitter(context.Background(), next); err != nil {
+		return "", err
+	}
 	// Closed and synced before it gets its place: what is renamed is whole.
 	if err := r.Ledger.Close(); err != nil {
 		return "", err
@@ -154,37 +161,26 @@ func (r *Replacement) commit() (kept string, err error) {
 	}
 	place := pathIn(r.c.Dir, fileName)
 	// A second name for the old ledger. A crash after it leaves the old ledger in its place and a link beside it.
-	if kept, err = r.keepOld(fileName); err != nil {
+	if kept, err = r.keepOld(); err != nil {
 		return "", err
 	}
-	if _, err := r.keepOld(headName); err != nil {
-		return kept, err
-	}
-	if err := r.dropUnreadableHead(); err != nil {
-		return kept, err
-	}
-	// From here on the new ledger is there. It knows whose head lies outside.
 	// The one step that replaces: a crash before it leaves the old ledger, a crash after it the new one.
 	if err := r.changeNameDurably(func() error { return os.Rename(pathIn(r.dir, fileName), place) }); err != nil {
 		return kept, err
 	}
-	// Opening writes the head anew, as any start after a crash here would.
-	l, err := Config{Dir: r.c.Dir, Location: r.c.Location, Fault: r.c.Fault}.open(opening{})
-	if err == nil {
-		err = l.Close()
-	}
-	return kept, errors.Join(err, r.Discard())
+	return kept, r.Discard()
 }
 
-// keepOld gives the file that the replacement will overwrite a second name.
-func (r *Replacement) keepOld(name string) (kept string, err error) {
-	if _, err := os.Lstat(pathIn(r.c.Dir, name)); errors.Is(err, fs.ErrNotExist) {
+// keepOld gives the ledger that the replacement will overwrite a second name.
+func (r *Replacement) keepOld() (kept string, err error) {
+	old := pathIn(r.c.Dir, fileName)
+	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	word := map[string]string{ledger.MarkRestored: "restore", ledger.MarkRebuilt: "rebuild"}[r.c.Mark.Name]
-	to := pathIn(r.c.Dir, fmt.Sprintf("%s.before-%s-%s", name, word, timeInName(r.c.Mark.At)))
+	to := fmt.Sprintf("%s.before-%s-%s", old, word, timeInName(r.c.Mark.At))
 	// A link and no rename: the old ledger stays in its place until the new one takes it.
-	err = r.changeNameDurably(func() (err error) { to, err = linkUnderFreeName(pathIn(r.c.Dir, name), to); return err })
+	err = r.changeNameDurably(func() (err error) { to, err = linkUnderFreeName(old, to); return err })
 	return filepath.Base(to), err
 }
 
@@ -204,17 +200,6 @@ func linkUnderFreeName(name, second string) (string, error) {
 			return to, err
 		}
 	}
-}
-
-// dropUnreadableHead removes a head that no ledger could be opened with. It has a second
-// name by now, and the ledger beside it could not be opened either.
-func (r *Replacement) dropUnreadableHead() error {
-	if _, err := readHead(r.c.Dir); err == nil {
-		return nil
-	}
-	// A crash after this leaves the old ledger without a head. It could not be opened before either, and the replacement can be
-	// begun again.
-	return r.changeNameDurably(func() error { return os.Remove(pathIn(r.c.Dir, headName)) })
 }
 
 // changeNameDurably calls fn, which links, renames or removes, and syncs the directory.
@@ -265,9 +250,9 @@ func removeReplacement(dir string) error {
 	}
 	errs := []error{err}
 	// By name, one by one: a directory that holds anything else is left alone.
-	names := []string{pathIn(dir, fileName), pathIn(dir, headName)}
+	names := []string{pathIn(dir, fileName)}
 	for _, e := range entries {
-		if isCopy(e) {
+		if _, isHead := incarnationIn(e.Name()); isHead || isCopy(e) {
 			names = append(names, pathIn(dir, e.Name()))
 		}
 	}
@@ -299,7 +284,7 @@ func sweepLeftovers(dir string) {
 // isCopy reports whether a file is one that a copy is written into before it has its name.
 func isCopy(e fs.DirEntry) bool {
 	return e.Type().IsRegular() && (isNumbered(e.Name(), "."+fileName+"-", ".tmp") || // of a backup
-		e.Name() == durable.TemporaryName(fileName) || e.Name() == durable.TemporaryName(headName))
+		isNumbered(e.Name(), "."+headName+".", ".tmp") || e.Name() == durable.TemporaryName(fileName))
 }
 
 // isNumbered reports whether os.CreateTemp or os.MkdirTemp can have made the name from a pattern.

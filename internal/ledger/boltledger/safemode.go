@@ -54,14 +54,13 @@ const maxCause = 1000
 
 // markRequest is a mark and what goes with it in one transaction.
 type markRequest struct {
-	mark         ledger.Mark
-	note         *ledger.Note
-	marking      bool        // the entries that are not at rest are to be marked
-	epoch        uint64      // raises the ledger's; 0: leaves it
-	receiptKeys  []string    // in place of the ledger's, with epoch; nil: leaves them
-	replaced     *headRecord // the outside head that the ledger is put in place of
-	replacesHead bool        // replaced counts, even where it is nil
-	budget       uint64      // downloads that the month may have; of a download alone
+	mark        ledger.Mark
+	note        *ledger.Note
+	marking     bool     // the entries that are not at rest are to be marked
+	epoch       uint64   // raises the ledger's; 0: leaves it
+	receiptKeys []string // in place of the ledger's, with epoch; nil: leaves them
+	incarnation uint64   // that begins with the mark; 0: leaves the ledger's
+	budget      uint64   // downloads that the month may have; of a download alone
 }
 
 func (m markRequest) apply(g *groupCommit) (refused, err error) {
@@ -133,10 +132,8 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 			return err
 		}
 	}
-	if m.replacesHead {
-		// Written before the rename that puts this ledger in its place: a crash right after the rename is then no rollback.
-		r := newReplacedHead(m.replaced)
-		if err := meta.Put(replacedKey, replacedForm.encode(&r)); err != nil {
+	if m.incarnation != 0 {
+		if _, err := beginIncarnation(m.incarnation)(g); err != nil {
 			return err
 		}
 	}
@@ -149,6 +146,17 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 	}
 	g.ledger.info = info // nobody else has the ledger yet
 	return meta.Put(infoKey, infoForm.encode(&info))
+}
+
+// beginIncarnation has the ledger go on as another incarnation, whose outside
+// head is made after the commit. A crash in between leaves the ledger without
+// a head, which the start accepts for as long as nothing more is committed.
+func beginIncarnation(n uint64) func(*groupCommit) (refused, err error) {
+	return func(g *groupCommit) (refused, err error) {
+		i := incarnation{n: n, from: g.head.N}
+		g.ledger.this, g.touched = i, true
+		return nil, g.tx.Bucket(metaBucket).Put(thisKey, incarnationForm.encode(&i))
+	}
 }
 
 // joinedWith joins a new cause of safe mode with the former one. The earlier of the two times
@@ -191,12 +199,8 @@ func (g *groupCommit) lastLineTime() (time.Time, error) {
 
 // enterRolledBack marks a ledger that is behind its outside head.
 func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
-	// The mark of the first attempt stands; only the marking of entries is left to do.
-	if l.safe != nil && l.safe.marking {
-		return nil // a crash interrupted it, or the restore that it came from
-	}
 	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.end.N)
-	all, err := l.commitRequests([]request{{do: markRequest{mark: m, marking: true, replaced: outside, replacesHead: true}.apply}})
+	all, err := l.commitRequests([]request{{do: markRequest{mark: m, marking: true, incarnation: outside.Incarnation + 1}.apply}})
 	if err != nil {
 		return err
 	}

@@ -383,34 +383,18 @@ var safeForm = &message[safeMode]{"Safe", []field[safeMode]{
 	flagField(5, "doubting", func(s *safeMode) *bool { return &s.marking }),
 }}
 
-// replacedHead is the outside head of the ledger that this one replaced. It is kept until the
-// head was written anew, so that a crash between the two does not look like a rollback.
-type replacedHead struct {
-	head       ledger.Head
-	ledger     string
-	matchesAny bool // whatever it was: it was missing, or could not be read
+// incarnation numbers the files of one ledger. A restore, a rebuild and a
+// start on an older file begin a later one, which has an outside head of its
+// own: no head of an earlier file is taken for that of a later one.
+type incarnation struct {
+	n    uint64
+	from uint64 // the journal line with which it began: up to it, there may be no outside head yet
 }
 
-var replacedForm = &message[replacedHead]{"Replaced", []field[replacedHead]{
-	numberField(1, "n", func(r *replacedHead) *uint64 { return &r.head.N }),
-	fixedField(2, "hash", func(r *replacedHead) []byte { return r.head.Hash[:] }),
-	textField(3, "ledger", func(r *replacedHead) *string { return &r.ledger }),
-	flagField(4, "any", func(r *replacedHead) *bool { return &r.matchesAny }),
+var incarnationForm = &message[incarnation]{"Incarnation", []field[incarnation]{
+	numberField(1, "n", func(i *incarnation) *uint64 { return &i.n }),
+	numberField(2, "from", func(i *incarnation) *uint64 { return &i.from }),
 }}
-
-// newReplacedHead returns what is to be remembered of an outside head; nil: there is none.
-func newReplacedHead(outside *headRecord) (r replacedHead) {
-	if outside == nil {
-		return replacedHead{matchesAny: true}
-	}
-	d, err := archive.ParseDigest(outside.Hash)
-	return replacedHead{head: ledger.Head{N: outside.N, Hash: d}, ledger: outside.Ledger, matchesAny: err != nil}
-}
-
-// matches reports whether outside is the head that was replaced.
-func (r *replacedHead) matches(outside *headRecord) bool {
-	return r != nil && (r.matchesAny || outside != nil && outside.Ledger == r.ledger && outside.agreesWith(r.head))
-}
 
 // encodeEntry writes an entry, but for what the rest of it tells (the identity, of the first one
 // and the generation), what the spool tells (where the package lies), and what nobody asks for

@@ -159,7 +159,7 @@ func (w *watcher) place(path string) string {
 	switch {
 	case part[0] == "state" && len(part) > 1 && part[1] == "spool":
 		return "spool"
-	case part[0] == "state" && len(part) > 1 && (part[1] == "ledger.db" || part[1] == "ledger.head"):
+	case part[0] == "state" && len(part) > 1 && (part[1] == "ledger.db" || strings.HasPrefix(part[1], "ledger.head.")):
 		return part[1]
 	case part[0] == "state" && len(part) > 1 && strings.HasPrefix(part[1], catalog.FileName):
 		return catalogPlace
