@@ -16,8 +16,8 @@
 // ledger that is behind its head was rolled back and is refused.
 //
 // Where to read: open.go opens, committer.go queues and commits, groupcommit.go
-// builds one commit, sharednames.go holds what no entry can know alone, find.go
-// and runs.go find an entry by its names, read.go, queues.go and attention.go
+// builds one commit, sharednames.go holds what no entry can know alone, names.go
+// finds an entry by its names, read.go, queues.go and attention.go
 // answer questions, parts.go reads much in short transactions, totals.go and
 // counts.go keep sums of what they would have to count, figures.go makes them
 // anew, verify.go checks everything and verifysince.go what came since,
@@ -81,14 +81,14 @@ var (
 	journalBucket = []byte("journal")
 	totalsBucket  = []byte("totals")
 	countsBucket  = []byte("counts")
-	findBucket    = []byte("find")
+	namesBucket   = []byte("names")
 	scanBucket    = []byte("scan")
 
 	arrivalBucket      = []byte("arrivals")
 	arrivalIndexBucket = []byte("arrivalindex")
 	noticeBucket       = []byte("notices") // number of a notification at the network -> Notice
 
-	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, findBucket, scanBucket,
+	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, namesBucket, scanBucket,
 		arrivalBucket, arrivalIndexBucket, noticeBucket}
 )
 
@@ -99,7 +99,6 @@ var (
 	infoKey       = []byte("info")
 	summaryKey    = []byte("summary")
 	secretKey     = []byte("secret")
-	runsKey       = []byte("runs") // none before the first name
 	safeKey       = []byte("safe") // only in safe mode
 	thisKey       = []byte("incarnation")
 	askingKey     = []byte("asking")     // only where notices wait for an operator, see noteAsking: their numbers, one a line
@@ -121,7 +120,7 @@ type Ledger struct {
 	lastCommitBegan time.Time   // of the last commit; used by the committer alone
 	head            *headFile   // used by the committer alone
 	this            incarnation // fixed once the ledger is open, but for a replacement
-	names           nameIndex   // as committed; used by the committer alone
+	names           uint64      // records of names, as committed; used by the committer alone
 	newest          archive.Key // no entry has a later one; used by the committer alone
 	secret          secret      // fixed when the ledger was made
 

@@ -83,9 +83,9 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 	}
 	return map[string]func(*bbolt.Tx) error{
 		"OpenFlipped": flipFirst(openBucket), "DoneFlipped": flipFirst(doneBucket), "DocFlipped": flipFirst(docBucket),
-		"JournalFlipped": flipFirst(journalBucket), "TotalsFlipped": flipFirst(totalsBucket), "FindFlipped": flipFirst(findBucket),
+		"JournalFlipped": flipFirst(journalBucket), "TotalsFlipped": flipFirst(totalsBucket), "NameFlipped": flipFirst(namesBucket),
 		"OpenLost": dropFirst(openBucket), "DoneLost": dropFirst(doneBucket), "DocLost": dropFirst(docBucket), "DueLost": dropFirst(dueBucket),
-		"JournalLost": dropFirst(journalBucket), "TotalsLost": dropFirst(totalsBucket), "FindLost": dropFirst(findBucket), "CountsLost": dropFirst(countsBucket),
+		"JournalLost": dropFirst(journalBucket), "TotalsLost": dropFirst(totalsBucket), "NameLost": dropFirst(namesBucket), "CountsLost": dropFirst(countsBucket),
 		"InfoFlipped": func(tx *bbolt.Tx) error {
 			return put(metaBucket, []byte("info"), flipped(tx.Bucket(metaBucket).Get([]byte("info"))))(tx)
 		},
@@ -93,8 +93,7 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 			return put(metaBucket, []byte("secret"), flipped(tx.Bucket(metaBucket).Get([]byte("secret"))))(tx)
 		},
 		"SecretLost":       func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("secret")) },
-		"RunsLost":         func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("runs")) },
-		"BucketGone":       func(tx *bbolt.Tx) error { return tx.DeleteBucket(findBucket) },
+		"BucketGone":       func(tx *bbolt.Tx) error { return tx.DeleteBucket(namesBucket) },
 		"SchemaIsNoNumber": put(metaBucket, []byte("schema"), []byte("one")),
 
 		// The rows below leave each record well formed.
@@ -117,21 +116,27 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 			k, _ := first(tx, dueBucket)
 			return tx.Bucket(dueBucket).Put(k, []byte{0})
 		},
-		"FindInvented": put(findBucket, []byte("rbum-x"), make([]byte, 17)),
-		"NumberLeadsAstray": func(tx *bbolt.Tx) error {
+		"NameInvented": put(namesBucket, []byte("rbum-x"), make([]byte, 17)),
+		"NameMoved": func(tx *bbolt.Tx) error {
+			k, v := first(tx, namesBucket)
+			return errors.Join(tx.Bucket(namesBucket).Delete(k), tx.Bucket(namesBucket).Put(another(k), v))
+		},
+		"NamesMiscounted": alterMeta("summary", "Summary.names", oneMore),
+		"NameLeadsAstray": func(tx *bbolt.Tx) error {
+			k, v := first(tx, namesBucket)
+			v[15]++
+			return tx.Bucket(namesBucket).Put(k, v)
+		},
+		"NameOfAnother": func(tx *bbolt.Tx) error { // counted, and of an entry that is found by its own names
 			k, _ := first(tx, doneBucket)
-			return tx.Bucket(findBucket).Put([]byte("rbum-x"), append(k, 0))
+			return errors.Join(
+				tx.Bucket(namesBucket).Put([]byte("rDIGESTOFBUM-\xff\xff\xff\xff"), append(k, 0)),
+				alterMeta("summary", "Summary.names", oneMore)(tx),
+			)
 		},
-		"RunLost":       alterMeta("runs", "Runs.runs", func([]byte) []byte { return nil }),
-		"RunMiscounted": alterMeta("runs", "Runs.runs.pairs", oneMore),
-		"PairLeadsAstray": func(tx *bbolt.Tx) error {
-			k, v := first(tx, findBucket)
-			v[8+15]++
-			return tx.Bucket(findBucket).Put(k, v)
-		},
-		"PairAdded": func(tx *bbolt.Tx) error {
-			k, v := first(tx, findBucket)
-			return tx.Bucket(findBucket).Put(k, append(v, v[len(v)-pairSize:]...))
+		"NameTakenTwice": func(tx *bbolt.Tx) error {
+			k, v := first(tx, namesBucket)
+			return tx.Bucket(namesBucket).Put(another(k), v)
 		},
 		"DocInvented": func(tx *bbolt.Tx) error {
 			_, v := first(tx, docBucket)

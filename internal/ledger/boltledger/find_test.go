@@ -295,6 +295,20 @@ func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
 	sound(t, l)
 }
 
+// Of two documents with one number that are sealed in one commit each is found:
+// when the second one is rejected, the first one still has it.
+func TestSameNumber_EachOfOneCommitIsFound(t *testing.T) {
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	first, second, third := newDoc(t, l, 1), newDoc(t, l, 2), newDoc(t, l, 3)
+	a, b := numbered(first, 1), numbered(second, 1)
+	b.SameNumber = first.e.Key
+	rs := applied(t, l, first.change(a), second.change(b))
+	second.e = rs[1].Entry
+	second.do(ledger.Refused{})
+	kit.Want(t, "the one that the third one names", sealNumber(third, numbered(third, 1)), first.e.Key)
+	sound(t, l)
+}
+
 // A document that was certainly rejected does not count, one that was rejected
 // with an unknown outcome does. When the first is gone, those that named it
 // still name each other.

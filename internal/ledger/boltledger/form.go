@@ -19,7 +19,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tables of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 12
+const layout = 13
 
 // checkForm returns the schema of the ledger, or why its form cannot be read.
 func checkForm(meta *bbolt.Bucket) (schema int, err error) {
@@ -72,8 +72,8 @@ func tables() []table {
 	return []table{
 		tableOf(entryForm), tableOf(nodeForm), tableOf(packageForm), tableOf(causeForm), tableOf(registrationForm), tableOf(ticketForm),
 		tableOf(headerForm), tableOf(instantForm), tableOf(prunedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(ownerForm), tableOf(noteForm), tableOf(fileForm),
-		tableOf(blockForm), tableOf(infoForm), tableOf(addressForm), tableOf(summaryForm), tableOf(stateCountForm), tableOf(totalForm), tableOf(indexForm),
-		tableOf(runForm), tableOf(safeForm), tableOf(incarnationForm), tableOf(secretForm), tableOf(countForm),
+		tableOf(blockForm), tableOf(infoForm), tableOf(addressForm), tableOf(summaryForm), tableOf(stateCountForm), tableOf(totalForm),
+		tableOf(safeForm), tableOf(incarnationForm), tableOf(secretForm), tableOf(countForm),
 		tableOf(pendingForm), tableOf(missingForm), tableOf(scanForm), tableOf(arrivalForm), tableOf(arrivalFileForm), tableOf(doubtForm), tableOf(fileToldForm), tableOf(saidForm), tableOf(arrivalCountForm), tableOf(noticeForm),
 	}
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // groupCommit is the work of one commit: the entries that it touches, as they were stored and
-// as they are now, and their journal lines. Names are bound at once, so that two entries of one
-// commit cannot take the same one; everything is written at the end.
+// as they are now, and their journal lines. Names are written at once, so that two entries of one
+// commit cannot take the same one; the rest is written at the end.
 type groupCommit struct {
 	tx       *bbolt.Tx
 	ledger   *Ledger
@@ -25,9 +25,8 @@ type groupCommit struct {
 	head     ledger.Head
 	lines    [][]byte
 	entries  map[archive.Key]*changedEntry
-	names    nameIndex         // as committed before
-	bound    map[string]holder // names bound since
-	newest   archive.Key       // no entry has a later one
+	names    uint64      // records of names
+	newest   archive.Key // no entry has a later one
 	balance  ledger.Balance
 	arrivals arrival.Balance
 	marks    uint64
@@ -130,7 +129,9 @@ func (g *groupCommit) acceptDraft(d draft) error {
 	g.lines = append(g.lines, d.lines...)
 	// Visible at once to the next change of this commit: two entries of one commit cannot take one identity.
 	for _, b := range d.bindings {
-		g.bound[string(b.name)] = b.to
+		if err := g.bindName(b); err != nil {
+			return err
+		}
 	}
 	if err := g.storeNotices(d.notices); err != nil {
 		return err
@@ -165,7 +166,7 @@ func (g *groupCommit) loadEntry(key archive.Key) (ledger.Entry, error) {
 	return e, err
 }
 
-// writeAll writes entries, names, lines and summary, and returns the entries as a later read finds them.
+// writeAll writes entries, lines and summary, and returns the entries as a later read finds them.
 func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	committed := make(map[archive.Key]ledger.Entry, len(g.entries))
 	keys := make([]archive.Key, 0, len(g.entries))
@@ -174,10 +175,6 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	}
 	// Keys are written in their order: each page of the tree is touched once.
 	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
-	// Names before entries: who had a name until now is read from the stored entries.
-	if err := g.writeNames(keys); err != nil {
-		return nil, err
-	}
 	for _, k := range keys {
 		e, err := g.storeEntry(*g.entries[k])
 		if err != nil {
@@ -199,7 +196,7 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	// The block, the entries and the summary are written by one commit, so the chain never ends elsewhere than the head says.
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
 	s := summary{head: g.head, seen: g.balance.Seen, counts: stateCounts(g.balance), marks: g.marks, alarmed: g.alarmed, clocks: g.clocks,
-		arrivalsSeen: g.arrivals.Seen, arrivals: arrivalCounts(g.arrivals)}
+		arrivalsSeen: g.arrivals.Seen, arrivals: arrivalCounts(g.arrivals), names: g.names}
 	return committed, errors.Join(
 		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeDeflated(b.room(), &b)),
 		putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&s)),

@@ -112,6 +112,7 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (isBehind bool,
 			return err
 		}
 		l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks = info, s.head, s.balance(), s.arrivalBalance(), s.marks, s.alarmed, s.clocks
+		l.names = s.names
 		if err := l.loadCommitterState(tx); err != nil {
 			return err
 		}
@@ -131,12 +132,9 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (isBehind bool,
 	return isBehind, err
 }
 
-// loadCommitterState reads what the committer keeps in memory: the runs of names, the key of digests, and the newest entry.
+// loadCommitterState reads what the committer keeps in memory: the key of digests, and the newest entry.
 func (l *Ledger) loadCommitterState(tx *bbolt.Tx) (err error) {
 	if l.secret, err = readSecret(tx.Bucket(metaBucket)); err != nil {
-		return err
-	}
-	if l.names, err = readNameIndex(tx); err != nil {
 		return err
 	}
 	for _, bucket := range [][]byte{openBucket, doneBucket} {

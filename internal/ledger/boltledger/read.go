@@ -88,28 +88,13 @@ func (l *Ledger) FindByRemote(r archive.RemoteID) (archive.Key, bool, error) {
 func (l *Ledger) FindEntriesByRemote(numbers []archive.RemoteID) (es []ledger.Entry, err error) {
 	es = make([]ledger.Entry, len(numbers))
 	err = l.view(func(tx *bbolt.Tx) error {
-		x, err := readNameIndex(tx)
-		if err != nil {
-			return err
-		}
 		for i, r := range numbers {
-			if r == "" {
-				continue
-			}
-			var read ledger.Entry // the last one that was looked at
-			h, ok, err := x.findHolder(tx, remoteName(r), func(k archive.Key) (e ledger.Entry, known bool, err error) {
-				e, known, err = readEntry(tx, k)
-				read = e
-				return e, known, err
-			})
-			if ok && err == nil && read.Key != h.key {
-				read, _, err = readEntry(tx, h.key)
+			h, ok, err := findHolder(tx, remoteName(r), entriesOf(tx))
+			if ok && r != "" {
+				es[i], _, err = readEntry(tx, h.key)
 			}
 			if err != nil {
 				return err
-			}
-			if ok {
-				es[i] = read
 			}
 		}
 		return nil
@@ -125,12 +110,8 @@ func (l *Ledger) FindByContent(d archive.Digest) (archive.Key, bool, error) {
 
 func (l *Ledger) lookUpName(name []byte) (key archive.Key, ok bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		x, err := readNameIndex(tx)
-		if err != nil {
-			return err
-		}
 		var h holder
-		h, ok, err = x.findHolder(tx, name, func(k archive.Key) (ledger.Entry, bool, error) { return readEntry(tx, k) })
+		h, ok, err = findHolder(tx, name, entriesOf(tx))
 		key = h.key
 		return err
 	})

@@ -32,7 +32,6 @@ const (
 	headName = "ledger.head.1"
 
 	codecPlain, codecDeflated = 1, 2
-	pairSize                  = 24
 )
 
 var (
@@ -44,7 +43,7 @@ var (
 	journalBucket      = []byte("journal")
 	totalsBucket       = []byte("totals")
 	countsBucket       = []byte("counts")
-	findBucket         = []byte("find")
+	namesBucket        = []byte("names")
 	arrivalBucket      = []byte("arrivals")
 	arrivalIndexBucket = []byte("arrivalindex")
 

@@ -305,6 +305,8 @@ type summary struct {
 
 	arrivalsSeen uint64
 	arrivals     []arrivalCount
+
+	names uint64 // records in the bucket of names
 }
 
 // clockComparison is what the newest answer to a registration that gave the service's time tells of the clocks; zero: none did.
@@ -324,36 +326,8 @@ var summaryForm = &message[summary]{"Summary", []field[summary]{
 	instantField(8, "service", func(s *summary) *time.Time { return &s.clocks.service }),
 	numberField(9, "arrivals_seen", func(s *summary) *uint64 { return &s.arrivalsSeen }),
 	listField(10, "arrivals", arrivalCountForm, func(s *summary) *[]arrivalCount { return &s.arrivals }),
+	numberField(11, "names", func(s *summary) *uint64 { return &s.names }),
 }}
-
-var runForm = &message[run]{"Run", []field[run]{
-	numberField(1, "number", func(r *run) *uint64 { return &r.number }),
-	numberField(2, "level", func(r *run) *uint8 { return &r.level }),
-	numberField(3, "pairs", func(r *run) *uint64 { return &r.pairs }),
-	numberField(4, "into", func(r *run) *uint64 { return &r.into }),
-	flagField(5, "making", func(r *run) *bool { return &r.making }),
-	numberField(6, "done", func(r *run) *uint64 { return &r.done }),
-}}
-
-var indexForm = &message[nameIndex]{"Runs", []field[nameIndex]{
-	numberField(1, "next", func(x *nameIndex) *uint64 { return &x.next }),
-	listField(2, "runs", runForm, func(x *nameIndex) *[]run { return &x.runs }),
-}}
-
-// readNameIndex reads which runs there are.
-func readNameIndex(tx *bbolt.Tx) (x nameIndex, err error) {
-	record := tx.Bucket(metaBucket).Get(runsKey)
-	if record == nil {
-		return x, nil
-	}
-	if x, err = indexForm.decode(record); err != nil {
-		return x, damage("%v", err)
-	}
-	if !x.isSound() {
-		return x, damage("its list of runs is none")
-	}
-	return x, nil
-}
 
 var totalForm = &message[spanTotal]{"Total", []field[spanTotal]{
 	textField(1, "vault", func(t *spanTotal) *archive.VaultID { return &t.Vault }),

@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"bytes"
 	"fmt"
 
 	"vaultd/internal/archive"
@@ -105,7 +106,7 @@ func (g *groupCommit) bindRecovered(d *draft, after ledger.Entry, ev ledger.Reco
 	if err := g.bindNumber(d, after); err != nil || ev.Remote == "" {
 		return err
 	}
-	return g.bindRemote(d, after, ev.Remote, 0)
+	return g.bindRemote(d, after, ev.Remote, after.Generation)
 }
 
 // bindEarlierGenerations binds the earlier generations of an identity that evidence tells of, so that the same document is recognised when it
@@ -249,7 +250,7 @@ func (g *groupCommit) addSameNumber(e ledger.Entry, ev ledger.Event) (ledger.Eve
 }
 
 // addFoundIdentity adds to a registration that was found the clientUUID to which its number was given, where nobody told it:
-// an entry may not list the number any more, and then only the find bucket knows the generation.
+// an entry may not list the number any more, and then only the bucket of names knows the generation.
 func (g *groupCommit) addFoundIdentity(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
 	found, ok := ev.(ledger.RegistrationFound)
 	if !ok || !found.ID.IsZero() {
@@ -294,8 +295,8 @@ func (g *groupCommit) bindServiceName(d *draft, e ledger.Entry, name []byte, gen
 			return &ledger.TakenError{What: what, By: first.key}
 		}
 	}
-	for _, reg := range d.entry.Registrations { // what this very change was given is not yet in find
-		if registrationBears(reg, name) && identityOf(d.entry, reg.Generation) != id {
+	for _, b := range namesOf(d.entry) { // what this very change was given is not yet bound
+		if bytes.Equal(b.name, name) && identityOf(d.entry, b.to.generation) != id {
 			return &ledger.TakenError{What: what, By: e.Key}
 		}
 	}

@@ -27,6 +27,7 @@ type part struct {
 	err   error // why the stretch was not read to its end
 
 	counted *recount  // of entries; nil: there were none
+	names   nameCheck // of entries
 	chain   chainPart // of journal blocks
 }
 
@@ -242,13 +243,9 @@ func (w *walk) hand(number int, p *part) {
 	w.changed.Broadcast()
 }
 
-// recordsToCheck is how many records it takes to check a value: each pair of names leads to one, and a journal block has
-// a line in about sixty bytes.
+// recordsToCheck is how many records it takes to check a value: a journal block has a line in about sixty bytes.
 func recordsToCheck(bucket, v []byte) int {
-	switch {
-	case bytes.Equal(bucket, findBucket):
-		return 1 + len(v)/pairSize
-	case bytes.Equal(bucket, journalBucket):
+	if bytes.Equal(bucket, journalBucket) {
 		return 1 + len(v)/250
 	}
 	return 1

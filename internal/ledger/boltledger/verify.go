@@ -2,6 +2,7 @@ package boltledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,8 @@ var errEnough = errors.New("enough problems")
 // once, none of them free. If a page is wrong, what is on it is not read.
 //
 // It changes nothing, needs little memory whatever the ledger's size, and lets the
-// committer work. Only the check of the pages and the recount are long read transactions.
-// The rest is read in short ones: a snapshot of hours would keep every page that is
+// committer work. Only the check of the pages, and the recount with the names, are long read
+// transactions. The rest is read in short ones: a snapshot of hours would keep every page that is
 // replaced meanwhile from being used again. An entry that changes meanwhile is checked as it
 // is when it is read. An entry that moves from the done bucket to the open one meanwhile is
 // found by a second pass over the open ones. All cores work, and the findings do not tell how
@@ -78,8 +79,6 @@ func (c *checker) checkAll() ([]ledger.Problem, error) {
 		{openBucket, func() error { c.again = true; return open() }}, // those that came back from the done ones meanwhile
 		{docBucket, func() error { return c.eachRecord(docBucket, checkDocument) }},
 		{dueBucket, func() error { return c.eachRecord(dueBucket, checkDue) }},
-		{findBucket, func() error { return c.eachRecord(findBucket, checkName) }},
-		{findBucket, func() error { return c.runAlone(checkRuns) }},
 		{scanBucket, func() error { return c.eachRecord(scanBucket, checkScan) }},
 	}, arrivalPasses(c.eachRecord), []pass{{journalBucket, c.checkChain}}))
 	return c.found, err
@@ -153,10 +152,10 @@ type checker struct {
 	}
 	sound Verified
 
-	names   *provenNames // those that need no look-up; nil: none is known
-	end     ledger.Head  // of the journal, as far as it was read
-	alarmed time.Time    // the latest alarm that the journal tells of
-	fetches fetchCounts  // the downloads that the journal tells of
+	names   nameCheck
+	end     ledger.Head // of the journal, as far as it was read
+	alarmed time.Time   // the latest alarm that the journal tells of
+	fetches fetchCounts // the downloads that the journal tells of
 
 	differing differing // by the comparisons that the journal tells of
 }
@@ -183,8 +182,8 @@ func (c *checker) restBetween() error {
 	}
 }
 
-// compareRecount compares balance, totals and the number of lines with what all entries add up to. In the same moment of
-// the ledger it finds out which names need no look-up later.
+// compareRecount compares balance, totals and the number of lines with what all entries add up to, and at the same moment of
+// the ledger the names with those that entries bear.
 func (c *checker) compareRecount() error {
 	return c.atOneMoment(func(txs []*bbolt.Tx) error {
 		s, err := summaryForm.decode(txs[0].Bucket(metaBucket).Get(summaryKey))
@@ -193,7 +192,6 @@ func (c *checker) compareRecount() error {
 		}
 		c.moment.Head, c.moment.balance = s.head, s.balance()
 		c.startBeside(s.head, s.balance())
-		c.names = newProvenNames(txs[0], s.head.N)
 		r, done, err := c.recountAtOnce(txs)
 		if err != nil {
 			return err
@@ -201,10 +199,7 @@ func (c *checker) compareRecount() error {
 		if c.sound, err = newVerified(txs[0], s, done); err != nil {
 			return c.runAlone(func(p *part) error { return p.reportError(countsBucket, err) })
 		}
-		if err := c.names.compareWithRuns(c.ctx, txs); err != nil {
-			return err
-		}
-		return c.runAlone(func(p *part) error { return p.compareSummary(txs[0], s, r) })
+		return cmp.Or(c.checkNames(txs[0]), c.runAlone(func(p *part) error { return p.compareSummary(txs[0], s, r) }))
 	})
 }
 
@@ -226,6 +221,11 @@ func (p *part) compareSummary(tx *bbolt.Tx, s summary, r *recount) error {
 			return err
 		}
 	}
+	if n := uint64(tx.Bucket(namesBucket).Stats().KeyN); n != s.names {
+		if err := p.reportProblem(namesBucket, "%d names are there, the ledger has taken %d", n, s.names); err != nil {
+			return err
+		}
+	}
 	return r.compareDerived(tx, p.reportError)
 }
 
@@ -239,20 +239,21 @@ func (c *checker) recountAtOnce(txs []*bbolt.Tx) (all, done *recount, err error)
 			view: func(worker int, fn func(*bbolt.Tx) error) error {
 				return recoverDamage(func() error { return fn(txs[worker]) })
 			},
-			check: func(p *part, _ *bbolt.Tx, k, v []byte) error {
+			check: func(p *part, tx *bbolt.Tx, k, v []byte) error {
 				e, err := decodeEntryAt(bucket, k, v)
-				if err == nil {
-					p.countEntry(e)
-					c.names.addEntry(e)
+				if err != nil {
+					return nil // reported by the pass over entries
 				}
-				return nil // reported by the pass over entries
+				p.countEntry(e)
+				return p.checkNamesOf(bucket, tx, e)
 			},
 			merge: func(p *part) error {
+				c.names.add(p.names)
 				all.add(p.counted)
 				if bytes.Equal(bucket, doneBucket) {
 					done.add(p.counted)
 				}
-				return nil
+				return c.takeIn(p)
 			},
 		})
 		if err != nil {
@@ -337,7 +338,6 @@ func checkEntry(bucket, other []byte) func(p *part, tx *bbolt.Tx, k, v []byte) e
 		if !e.FirstID.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
 			wrong = append(wrong, "has lost its document")
 		}
-		wrong = append(wrong, p.unfoundNames(tx, e)...)
 		for _, w := range wrong {
 			if err := p.reportProblem(bucket, "%s %s", e.Key, w); err != nil {
 				return err

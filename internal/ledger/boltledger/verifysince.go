@@ -106,7 +106,6 @@ func (c *checker) checkSince(v Verified, txs []*bbolt.Tx) error {
 		{doneBucket, func() error { return read(doneBucket, now.changed, checkEntry(doneBucket, openBucket)) }},
 		{docBucket, func() error { return read(docBucket, now.reread, checkDocument) }},
 		{dueBucket, func() error { return read(dueBucket, nil, checkDue) }},
-		{findBucket, func() error { return c.runAlone(checkRuns) }},
 		{scanBucket, func() error { return read(scanBucket, nil, checkScan) }},
 	}, arrivalPasses(inOne), []pass{
 		{journalBucket, func() error {
@@ -210,17 +209,19 @@ func (c *checker) compareRecountSince(v Verified, now *recent) error {
 	count := func(bucket []byte, keys []archive.Key, sums ...*recount) error {
 		return c.walkBucket(&walk{
 			bucket: bucket, keys: keys, view: inTransactions(now.txs),
-			check: func(p *part, _ *bbolt.Tx, k, v []byte) error {
-				if e, err := decodeEntryAt(bucket, k, v); err == nil { // else the pass over entries reports it
-					p.countEntry(e)
+			check: func(p *part, tx *bbolt.Tx, k, v []byte) error {
+				e, err := decodeEntryAt(bucket, k, v)
+				if err != nil {
+					return nil // reported by the pass over entries
 				}
-				return nil
+				p.countEntry(e)
+				return p.checkNamesOf(bucket, tx, e)
 			},
 			merge: func(p *part) error {
 				for _, sum := range sums {
 					sum.add(p.counted)
 				}
-				return nil
+				return c.takeIn(p)
 			},
 		})
 	}
