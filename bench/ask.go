@@ -25,7 +25,7 @@ func (b *bench) askRows() []row {
 			Counts: []count{{"time to the answer, ms", answerMillis, "<= 100", atMost(100)}}})
 	}
 	rows = append(rows, row{ID: "ask-list", Goal: "ask", Title: fmt.Sprintf("vaultd list, the first hundred by folder, of %s documents: with the catalog and without", short(large)),
-		A: side{"catalog", b.ask(large, questionsOf(large)["list"]...)}, B: side{"ledger alone", b.askLedgerAlone(large, questionsOf(large)["list"]...)}, Pairs: b.costlyPairs(),
+		A: side{"catalog", b.ask(large, questionsOf(large)["list"]...)}, B: side{"no catalog", b.askLedgerAlone(large, questionsOf(large)["list"]...)}, Pairs: b.costlyPairs(),
 		Ratios: []ratio{{"wall", wallRatio, "told", nil}, {"CPU", cpuRatio, "told", nil}}, Counts: []count{{"time to the answer, ms", answerMillis, "told", nil}}})
 	rows = append(rows, b.daemonRow("status", large, small), b.daemonRow("find", large, small), b.catalogCost())
 	rows = append(rows, b.pageRow(large, small), b.auditRow(b.scaleForQuick(verifiedLedger)), b.auditRow(large), b.booksRow(large))

@@ -238,6 +238,8 @@ func (v view) entriesWith(ctx context.Context, typed string) entryWalk {
 		if len(words) == 0 {
 			return nil
 		}
+		ctx, cancel := context.WithTimeout(ctx, searchPatience)
+		defer cancel()
 		return v.catalog.FindCandidates(ctx, catalog.NewQuery(words), func(string) {}, fn)
 	}
 }

@@ -279,7 +279,7 @@ func (a *app) tryCatalog() tried {
 	case text == "":
 		return newSuccess("catalog", "", "find and show answer from it")
 	case s.Fault == "":
-		return newWarning("catalog", "", text+"; until then find and show read the ledger, which takes longer", "")
+		return newWarning("catalog", "", text+"; until then find, list and show say what they cannot find", "")
 	default:
 		return newWarning("catalog", "", text, "look at the disk of state_dir; no document needs the catalog, and vaultd tries it again every minute")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/catalog"
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
@@ -125,6 +126,9 @@ func exitCodeOf(err error) (code int, hint string) {
 		return exitConfig, present.AdviseOnTakeover(f.Epoch)
 	} else if ok {
 		return exitConfig, "this drop folder belongs to another ledger: check path and state_dir; " + adviceMoveNewLedger
+	}
+	if _, ok := errors.AsType[*catalog.IncompleteError](err); ok {
+		return exitTemporary, `ask again when "vaultd status" names the catalog no more; until then "vaultd show" finds by key, clientUUID and bumId`
 	}
 	if r, ok := errors.AsType[*apicall.Error](err); ok {
 		return exitCodeOfRemote(r), ingest.AdviceOn(r.Code)

@@ -34,7 +34,8 @@ shown as read: nobody checked it.
 
 What lies in a drop folder under such a name and is not taken yet comes last.
 
-Exit code 1 means that nothing that was taken has all these words there. With --json each line is an object
+Exit code 1 means that nothing that was taken has all these words there, and 75 that
+the answer may lack documents, with the reason. With --json each line is an object
 with the keys of "vaultd list --json"; what is not taken yet has the state "not-taken"
 and the keys folder, drop, state, reason, detail, since and lookedAt.`,
 		Example: `  vaultd find Müller 4711
@@ -75,6 +76,9 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 		n++
 		return a.printHit(v, h)
 	})
+	if _, lacks := errors.AsType[*catalog.IncompleteError](err); lacks && n == 0 && len(words) == 1 {
+		err = errors.Join(a.printNumbered(v, words[0]), err)
+	}
 	enough := errors.Is(err, errEnough)
 	if enough {
 		err = nil
@@ -94,6 +98,22 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 		return failSilently(exitFailed)
 	}
 	return fail(exitFailed, fmt.Errorf("nothing that was taken has %q in its names, numbers, references or additional parameters", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)
+}
+
+// printNumbered prints the entries with a key, clientUUID or bumId, which the ledger finds without the catalog.
+func (a *app) printNumbered(v view, number string) error {
+	es, err := v.findByNumber(number)
+	for _, e := range es {
+		doc, _, failed := v.ledger.DocumentTexts(e.Key)
+		hit, unread := catalog.NewQuery(nil).Match(e, doc)
+		if err := errors.Join(failed, unread); err != nil {
+			return err
+		}
+		if err := a.printHit(v, *hit); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // describePut says that what is told of the place of a kept folder is of then: a

@@ -52,8 +52,7 @@ drop, state (in the order below), size (the largest first), number or sender, da
 invoice first) or amount (the largest first, whatever the currency); what has no such value comes
 last, and what is equal stands newest first. --reverse turns the order round. By seen the first
 line comes at once. Any other order reads the whole catalog before, about a second for a
-million folders (the whole ledger where the catalog is not complete, which takes ten times
-as long), and once more for each 100,000 lines; it holds no more than that many in memory.
+million folders, and once more for each 100,000 lines; it holds no more than that many in memory.
 
 --after KEY goes on behind the folder with this key, in the same order: give it the last key
 of the page before, which stands below a table. What was taken since stands before the
@@ -226,15 +225,15 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if rows%tableRows != 0 { // those before an error too: an answer that is not complete ends with one
+		t.Render()
 	}
 	switch {
+	case err != nil:
+		return err
 	case rows == 0:
 		fmt.Fprintln(a.stderr, "nothing found")
 		return nil
-	case rows%tableRows != 0:
-		t.Render()
 	}
 	if more {
 		which := "first"

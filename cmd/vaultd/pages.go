@@ -94,16 +94,19 @@ func (s *pageSource) Search(ctx context.Context, words []string, after archive.K
 	a, v := s.enter()
 	q := catalog.NewQuery(words)
 	c, release := v.openCatalog(ctx)
-	err = c.SearchAfter(ctx, q, after, func(why string) { f.Slow = why }, func(h catalog.Hit) error {
+	err = c.SearchAfter(ctx, q, after, func(string) {}, func(h catalog.Hit) error {
 		if f.HasMore = len(f.Hits) == limit; f.HasMore {
 			return errEnough
 		}
 		f.Hits = append(f.Hits, page.Hit{Entry: h.Entry, Metadata: h.Meta, AsRead: h.Read})
 		return nil
 	})
+	lacks, isLacking := errors.AsType[*catalog.IncompleteError](err)
 	switch {
 	case errors.Is(err, errEnough):
 		err = nil
+	case isLacking:
+		f.Lacks, err = lacks.Why, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		f.IsCut, err = true, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
@@ -97,8 +98,10 @@ func (a *app) findByName(ctx context.Context, v view, x string) ([]ledger.Entry,
 	var similar []ledger.Entry
 	x = strings.TrimRight(x, "/")
 	c, release := v.openCatalog(ctx)
-	err = c.FindNamed(ctx, x, a.tellLongSearch, func(e ledger.Entry) error {
+	compare := func(e ledger.Entry) error {
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case len(es) == maxMatches:
 			return errEnough
 		case e.Folder == x || e.Dest == x || path.Join(e.Drop, e.Folder) == x || e.Dest != "" && path.Base(e.Dest) == x:
@@ -107,7 +110,13 @@ func (a *app) findByName(ctx context.Context, v view, x string) ([]ledger.Entry,
 			similar = append(similar, e)
 		}
 		return nil
-	})
+	}
+	err = c.FindNamed(ctx, x, a.tellLongSearch, compare)
+	if lacks, is := errors.AsType[*catalog.IncompleteError](err); is { // acts must be possible on a full disk too
+		a.tellLongSearch(lacks.Why)
+		es, similar = nil, nil
+		err = v.ledger.EntriesNewestFirst(compare)
+	}
 	if errors.Is(err, errEnough) {
 		err = nil
 	}

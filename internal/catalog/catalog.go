@@ -43,7 +43,7 @@ type Ledger interface {
 
 // Config says of what a catalog is made and where it lies.
 type Config struct {
-	StateDir   string // the file lies there; empty: there is no file, and every search reads the ledger
+	StateDir   string // the file lies there; empty: there is none, and questions are answered from a private one
 	Ledger     Ledger
 	Log        *slog.Logger
 	CheckSpace func() error // says why nothing may be written for want of room; nil: there always is room
@@ -51,31 +51,44 @@ type Config struct {
 
 // Catalog is the catalog of one ledger. Its methods may be called from several goroutines.
 type Catalog struct {
-	cfg  Config
-	wake chan struct{} // size 1: the ledger may have committed, or somebody met damage in the file
+	cfg    Config
+	isKept bool          // Run keeps it; false: what questions need is made for them, see openPrivate
+	wake   chan struct{} // size 1: the ledger may have committed, or somebody met damage in the file
 
-	reading sync.RWMutex // read-locked while a search reads the file, write-locked while the file is closed; taken before mu
+	writing sync.Mutex // held while rows are entered, by Run or for a question; taken before the others
+	w       *writer    // guarded by writing; nil: no file is open for writing
 
-	mu   sync.Mutex // never held while SQLite works: the health page and the metrics wait for it
-	file *readable  // guarded by mu; nil: no file is open that can be asked
-	made uint64     // guarded by mu: how many files were opened so far
-	told Status     // guarded by mu
+	reading sync.RWMutex // read-locked while a question reads the file, write-locked while the file is closed; taken before mu
+
+	mu     sync.Mutex    // never held while SQLite works: the health page and the metrics wait for it
+	file   *readable     // guarded by mu; nil: no file is open that can be asked
+	told   Status        // guarded by mu
+	damage *rebuildError // guarded by mu; of told.Damaged
 
 	uncounted bool // guarded by mu; true: the writer counts the rows as soon as it can
 }
 
 // readable is an open file as searches read it.
 type readable struct {
-	db *sql.DB
-	at position // as committed; guarded by the catalog's mu
-	of fs.FileInfo
+	db    queryer
+	close func() error
+	at    ledger.Head // as committed; guarded by the catalog's mu
+	of    fs.FileInfo
+
+	isPrivate bool // no file of the state directory, see openPrivate
 
 	ending context.Context // ended: searches are to stop
 	end    context.CancelFunc
 }
 
-func newReadable(db *sql.DB, at position, of fs.FileInfo) *readable {
-	f := &readable{db: db, at: at, of: of}
+// queryer is a database, or one connection of it.
+type queryer interface {
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}
+
+func newReadable(db queryer, close func() error, at ledger.Head, of fs.FileInfo) *readable {
+	f := &readable{db: db, close: close, at: at, of: of}
 	f.ending, f.end = context.WithCancel(context.Background()) //lint:ignore forbidigo it ends with the file, and not with who opened it
 	return f
 }
@@ -106,9 +119,10 @@ type Status struct {
 	IsOff   bool   // none is kept
 }
 
-// New returns the catalog of a ledger. Until Run has opened its file every search reads the ledger.
+// New returns the catalog of a ledger, which Run keeps.
 func New(cfg Config) *Catalog {
-	return &Catalog{cfg: cfg, wake: make(chan struct{}, 1), told: Status{IsOff: cfg.StateDir == ""}}
+	isOff := cfg.StateDir == ""
+	return &Catalog{cfg: cfg, isKept: !isOff, wake: make(chan struct{}, 1), told: Status{IsOff: isOff}}
 }
 
 // Wake tells the catalog that the ledger has committed. It never blocks.
@@ -130,7 +144,7 @@ func (c *Catalog) Status() Status {
 func (c *Catalog) status() Status {
 	s := c.told
 	if c.file != nil {
-		s.Made = percentOf(c.file.at.head.N, c.cfg.Ledger.Head().N)
+		s.Made = percentOf(c.file.at.N, c.cfg.Ledger.Head().N)
 	}
 	return s
 }
@@ -155,7 +169,7 @@ const (
 	retryAfter   = time.Minute            // after a fault
 	retryDamaged = time.Hour              // after damage in the ledger: each try may read all of it
 	startFirst   = 300 * time.Millisecond // from the start until a file is made anew: reading all entries must not delay the start
-	mostBehind   = 3 * gatherLines        // lines that a search looks up in the ledger; beyond it reads all of it
+	mostBehind   = 3 * gatherLines        // lines that are entered while a question waits
 )
 
 // rebuildError says that the file must be made anew.
@@ -205,7 +219,7 @@ func (c *Catalog) Run(ctx context.Context) {
 		if _, damaged := errors.AsType[*ledger.DamageError](err); damaged {
 			wait = retryDamaged
 		}
-		c.noteFault(err, readsLedger, wait)
+		c.noteFault(err, findsNumbers, wait)
 		c.waitFor(ctx, wait)
 	}
 }
@@ -221,8 +235,8 @@ func (c *Catalog) waitFor(ctx context.Context, d time.Duration) {
 
 // What a fault means for those who search.
 const (
-	readsLedger = "what people ask for is looked up in the ledger, which takes longer"
-	readsBehind = "what people ask for is found as before: in the catalog, and in the ledger what came since, which takes longer the more it is"
+	findsNumbers = "until it goes on, people find by key, clientUUID and bumId alone"
+	findsBefore  = "what people ask for is found as before, but for what changed since: each answer says so"
 )
 
 // noteFault logs a fault once, however often it comes.
@@ -249,17 +263,22 @@ func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 		if err := c.checkFile(info); err != nil {
 			return err
 		}
-		if err := c.catchUp(ctx, w); err != nil {
+		c.writing.Lock()
+		err := c.catchUp(ctx, w)
+		c.writing.Unlock()
+		if err != nil {
 			if reasonToRebuild(err) != nil || ctx.Err() != nil {
 				return err
 			}
-			// Nothing of the batch is in the file. Searches go on: they look up in the ledger what it does not have.
-			c.noteFault(err, readsBehind, retryAfter)
+			// Nothing of the batch is in the file. Questions are answered from what is.
+			c.noteFault(err, findsBefore, retryAfter)
 			c.waitFor(ctx, retryAfter)
 			continue
 		}
 		if time.Since(counted) >= countEvery || c.isUncounted() {
+			c.writing.Lock()
 			done, err := c.checkCounts(ctx, w)
+			c.writing.Unlock()
 			differs := reasonToRebuild(err)
 			switch {
 			case differs != nil && isFresh: // then the balance is wrong, which the check of the ledger tells
@@ -276,7 +295,7 @@ func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 			}
 		}
 		c.noteWorks()
-		c.awaitLines(ctx, w.at.head.N)
+		c.awaitLines(ctx)
 	}
 	return nil
 }
@@ -292,10 +311,13 @@ func (c *Catalog) noteWorks() {
 	}
 }
 
-// awaitLines waits until the ledger has lines after n, and then a little for more of them.
-func (c *Catalog) awaitLines(ctx context.Context, n uint64) {
+// awaitLines waits until the ledger has lines that the file does not tell of, and then a little for more of them.
+func (c *Catalog) awaitLines(ctx context.Context) {
 	var gathered <-chan time.Time // nil: nothing to gather yet
 	for {
+		c.mu.Lock()
+		n := c.file.at.N
+		c.mu.Unlock()
 		newer := c.cfg.Ledger.Head().N - n
 		if newer >= gatherLines || c.Status().Damaged != "" || newer == 0 && c.isUncounted() {
 			return
@@ -318,8 +340,8 @@ func (c *Catalog) awaitLines(ctx context.Context, n uint64) {
 // catchUp enters all lines that the journal has now.
 func (c *Catalog) catchUp(ctx context.Context, w *writer) error {
 	for ctx.Err() == nil {
-		keys, head, err := c.readChanged(w.at.head)
-		if err != nil || head.N == w.at.head.N {
+		keys, head, err := c.readChanged(w.at)
+		if err != nil || head.N == w.at.N {
 			return err
 		}
 		if c.cfg.CheckSpace != nil {
@@ -328,48 +350,19 @@ func (c *Catalog) catchUp(ctx context.Context, w *writer) error {
 			}
 		}
 		plain := context.WithoutCancel(ctx) // a batch is short; SQLite would start a goroutine for each statement that can be cancelled
-		err = w.inTransaction(plain, func() (position, error) {
-			for _, k := range keys {
-				if err := c.enter(plain, w, k); err != nil {
-					return position{}, err
-				}
-			}
-			return position{head, w.at.newest}, nil
-		})
+		err = w.inTransaction(plain, head, func() error { return c.enterAll(plain, w, keys) })
 		if err != nil {
 			return fmt.Errorf("write %s: %w", FileName, err)
 		}
-		c.noteProgress(w.at)
+		if w == c.w { // else it is private, and open before it is asked
+			c.noteProgress(w.at)
+		}
 	}
 	return nil
 }
 
-// enter reads an entry and enters it as it is now.
-func (c *Catalog) enter(ctx context.Context, w *writer, k archive.Key) error {
-	e, ok, err := c.cfg.Ledger.Entry(k)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return w.checkNoRow(ctx, k)
-	}
-	r, err := c.readRow(e)
-	if err != nil {
-		return err
-	}
-	return w.put(ctx, r)
-}
-
-func (c *Catalog) readRow(e ledger.Entry) (row, error) {
-	doc, _, err := c.cfg.Ledger.DocumentTexts(e.Key)
-	if err != nil {
-		return row{}, err
-	}
-	return newRow(e, doc)
-}
-
 // noteProgress makes a committed position known to searches.
-func (c *Catalog) noteProgress(at position) {
+func (c *Catalog) noteProgress(at ledger.Head) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.file.at = at

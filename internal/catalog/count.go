@@ -61,7 +61,7 @@ func (c *Catalog) countRead(ctx context.Context) (ledger.Head, ledger.Balance, e
 	f, why := c.file, c.status().Describe()
 	c.mu.Unlock()
 	if f == nil {
-		return ledger.Head{}, ledger.Balance{}, &cannotHelp{cmp.Or(why, "it is closed")}
+		return ledger.Head{}, ledger.Balance{}, errors.New(cmp.Or(why, "it is closed"))
 	}
 	// A connection opens what lies under the name now.
 	if err := c.checkFile(f.of); err != nil {
@@ -74,9 +74,7 @@ func (c *Catalog) countRead(ctx context.Context) (ledger.Head, ledger.Balance, e
 
 // countRows returns the number of rows in each state, and the line up to which they tell, of one moment. The error is a
 // [*rebuildError] where a state does not exist.
-func countRows(ctx context.Context, q interface {
-	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-}) (head ledger.Head, counted ledger.Balance, err error) {
+func countRows(ctx context.Context, q queryer) (head ledger.Head, counted ledger.Balance, err error) {
 	rows, err := q.QueryContext(ctx, "SELECT line, hash, state, n FROM position LEFT JOIN (SELECT state, count(*) AS n FROM document GROUP BY state) ON true")
 	if err != nil {
 		return head, counted, err
@@ -108,7 +106,7 @@ func describeDifference(counted, balance ledger.Balance) string {
 // false where it does not. The error is a [*rebuildError] where they differ.
 func (c *Catalog) checkCounts(ctx context.Context, w *writer) (done bool, err error) {
 	before, balance := c.cfg.Ledger.Head(), c.cfg.Ledger.Balance()
-	if before != w.at.head || before != c.cfg.Ledger.Head() {
+	if before != w.at || before != c.cfg.Ledger.Head() {
 		return false, nil // something was committed since, and the balance may be a later one
 	}
 	_, counted, err := countRows(context.WithoutCancel(ctx), w.conn)

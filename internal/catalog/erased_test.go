@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -117,7 +116,7 @@ func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 			held = filesHold(t, c, words...)
 			kit.Check(t, len(held) <= 0, "the files hold %q", held)
 			s := c.Status()
-			kit.Check(t, s.Describe() == "" && helps(c, NewQuery([]string{"acme"})), "the catalog did not come back: %+v", s)
+			kit.Check(t, s.Describe() == "" && w.mustFind(c, "acme"), "the catalog did not come back: %+v", s)
 		})
 		log := w.log.String()
 		kit.Check(t, strings.Count(log, "made anew") == 2 && !strings.Contains(log, "WARN") && !strings.Contains(log, "ERROR"), "it says:\n%s", log)
@@ -225,44 +224,4 @@ func TestCatalog_I26_AFileOfAnotherUserIsMovedAway(t *testing.T) {
 		kit.Check(t, reasonToRebuild(err) != nil, "err = %v, want reasonToRebuild(err) other than nil", err)
 		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+".foreign-1"+at)), nil)
 	})
-}
-
-// Reading ahead gives every row in order, ends with the first error of whoever has one, and leaves no goroutine.
-func TestReadAhead_I23_InOrderUntilTheFirstError(t *testing.T) {
-	walkFails, readFails, useFails := errors.New("walk"), errors.New("read"), errors.New("use")
-	for name, c := range map[string]struct {
-		entries, failsRead, failsUse int
-		walked, want                 error
-	}{
-		"Empty": {0, -1, -1, nil, nil}, "OnePart": {rowsOfPart, -1, -1, nil, nil}, "SomeParts": {5*rowsOfPart + 1, -1, -1, nil, nil}, "WalkFails": {100, -1, -1, walkFails, walkFails},
-		"ReadFails": {1000, 700, -1, nil, readFails}, "UseFails": {1000, -1, 3, nil, useFails}, "UseFailsBeforeRead": {1000, 900, 3, nil, useFails}, "UseFailsAtTheEnd": {100, -1, 99, nil, useFails},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // it fails where a goroutine is left
-				used := 0
-				err := readAhead(func(fn func(ledger.Entry) error) error {
-					for i := range c.entries {
-						if err := fn(ledger.Entry{Rev: uint32(i)}); err != nil {
-							return err
-						}
-					}
-					return c.walked
-				}, func(e ledger.Entry) (r row, err error) {
-					if int(e.Rev) == c.failsRead {
-						return r, readFails
-					}
-					return row{Entry: e}, nil
-				}, func(r row) error {
-					if int(r.Rev) == c.failsUse {
-						return useFails
-					}
-					kit.Want(t, fmt.Sprintf("%d comes after %d", r.Rev, used-1), int(r.Rev), used)
-					used++
-					return nil
-				})
-				kit.Check(t, errors.Is(err, c.want) && (c.want != nil || err == nil && used == c.entries),
-					"%v after %d rows", err, used)
-			})
-		})
-	}
 }

@@ -18,11 +18,10 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
-// The ways to open a file. The cache of a connection is 8 MB for writing and 2 MB for reading; no temporary file is made.
+// The ways to open a file. The cache of a connection is 8 MB for writing and 2 MB for reading; of tables that SQLite makes for a question no file is made.
 const (
 	commonPragmas = "_pragma=temp_store(2)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"
 	// writePragmas: what is replaced in the file is overwritten. In WAL mode with synchronous=normal a commit syncs nothing, and a power cut may take the last commits and nothing else.
@@ -30,6 +29,8 @@ const (
 	readPragmas  = commonPragmas + "&mode=ro&_pragma=query_only(1)"
 	// stoppedPragmas: nobody else has the file open, because the caller has the state directory's lock. SQLite then makes no file.
 	stoppedPragmas = readPragmas + "&immutable=1"
+	// privatePragmas: the file ends with its connection.
+	privatePragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(MEMORY)&_pragma=synchronous(0)"
 	// buildPragmas: an unfinished file is thrown away after a crash, so nothing protects it.
 	buildPragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(OFF)&_pragma=synchronous(0)&_pragma=locking_mode(EXCLUSIVE)"
 )
@@ -41,12 +42,16 @@ const (
 )
 
 func openDatabase(path, pragmas string) (*sql.DB, error) {
-	// A path may hold any character, so it goes through a URL.
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas}).String())
+	db, err := sql.Open("sqlite", databaseURL(path, pragmas))
 	if err == nil {
 		db.SetMaxOpenConns(1)
 	}
 	return db, err
+}
+
+// databaseURL names a file, whose path may hold any character; an empty one is a file of its own that SQLite removes at once.
+func databaseURL(path, pragmas string) string {
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas}).String()
 }
 
 func (c *Catalog) path() string { return filepath.Join(c.cfg.StateDir, FileName) }
@@ -66,7 +71,7 @@ func (c *Catalog) openFile(ctx context.Context) (*writer, fs.FileInfo, error) {
 		}
 	}
 	_, walErr := os.Lstat(c.path() + "-wal")
-	w, err := openWriter(context.WithoutCancel(ctx), c.path())
+	w, err := openWriter(context.WithoutCancel(ctx), c.path(), writePragmas)
 	if e, is := errors.AsType[*sqlite.Error](err); is && e.Code()&0xff == sqlite3.SQLITE_ERROR { // a table is missing or another one
 		return nil, nil, &rebuildError{"it has another form: " + err.Error()}
 	}
@@ -172,13 +177,11 @@ func isOfAnother(path string) bool {
 }
 
 // readPosition returns what the rows of a file tell of; the error is a [*rebuildError] where that is not this ledger's journal.
-func readPosition(ctx context.Context, q interface {
-	QueryRowContext(context.Context, string, ...any) *sql.Row
-}, l Journal) (at position, version int, err error) {
+func readPosition(ctx context.Context, q queryer, l Journal) (at ledger.Head, version int, err error) {
 	var made, of string
-	var hash, newest []byte
+	var hash []byte
 	var line int64
-	err = q.QueryRowContext(ctx, "SELECT made, ledger, line, hash, newest FROM position").Scan(&made, &of, &line, &hash, &newest)
+	err = q.QueryRowContext(ctx, "SELECT made, ledger, line, hash FROM position").Scan(&made, &of, &line, &hash)
 	if err == nil {
 		err = q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
 	}
@@ -188,20 +191,19 @@ func readPosition(ctx context.Context, q interface {
 	if err != nil {
 		return at, version, err
 	}
-	at.head.N = uint64(line)
-	copy(at.head.Hash[:], hash)
-	copy(at.newest[:], newest)
-	switch now, ok, err := l.HeadAt(at.head.N); {
+	at.N = uint64(line)
+	copy(at.Hash[:], hash)
+	switch now, ok, err := l.HeadAt(at.N); {
 	case made != howMade():
 		return at, version, &rebuildError{"it was made by another version of vaultd"}
 	case of != l.Info().ID:
 		return at, version, &rebuildError{"it is that of another ledger"}
 	case err != nil:
 		return at, version, err
-	case !ok || len(newest) != len(archive.Key{}):
-		return at, version, &rebuildError{fmt.Sprintf("it tells of line %d, and the journal ends before that", at.head.N)}
-	case now != (ledger.Head{N: at.head.N, Hash: at.head.Hash}):
-		return at, version, &rebuildError{fmt.Sprintf("line %d of the journal is another one now", at.head.N)}
+	case !ok:
+		return at, version, &rebuildError{fmt.Sprintf("it tells of line %d, and the journal ends before that", at.N)}
+	case now != (ledger.Head{N: at.N, Hash: at.Hash}):
+		return at, version, &rebuildError{fmt.Sprintf("line %d of the journal is another one now", at.N)}
 	}
 	return at, version, nil
 }
@@ -214,10 +216,11 @@ func (c *Catalog) publish(w *writer, info fs.FileInfo) error {
 	}
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1)
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	c.mu.Lock()
-	c.file, c.made = newReadable(db, w.at, info), c.made+1
-	c.told = Status{Fault: c.told.Fault}
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.w, c.file, c.told = w, newReadable(db, db.Close, w.at, info), Status{Fault: c.told.Fault}
 	return nil
 }
 
@@ -226,15 +229,19 @@ func (c *Catalog) publish(w *writer, info fs.FileInfo) error {
 func (c *Catalog) closeFile(ctx context.Context, w *writer) error {
 	c.mu.Lock()
 	read := c.file
-	c.file = nil
 	c.mu.Unlock()
 	if ctx.Err() != nil { // else the file is made anew, and a search may end in peace
 		read.end()
 	}
 	defer read.end()
+	c.writing.Lock() // a question that could not enter rows any more must not be given the file either
+	c.mu.Lock()
+	c.w, c.file = nil, nil
+	c.mu.Unlock()
+	c.writing.Unlock()
 	plain := context.WithoutCancel(ctx) // the end of ctx is why the file is closed
 	c.reading.Lock()                    // no search begins to read it any more, and those that read end first
-	err := read.db.Close()
+	err := read.close()
 	c.reading.Unlock()
 	if _, failed := w.conn.ExecContext(plain, fmt.Sprintf("PRAGMA user_version = %d", closedCleanly)); failed != nil {
 		err = errors.Join(err, failed)
@@ -245,8 +252,14 @@ func (c *Catalog) closeFile(ctx context.Context, w *writer) error {
 
 // checkFile reports that the open file is not the one that lies under its name any more, or that a search met damage in it.
 func (c *Catalog) checkFile(opened fs.FileInfo) error {
-	if damaged := c.Status().Damaged; damaged != "" {
-		return &rebuildError{damaged}
+	c.mu.Lock()
+	damage := c.damage
+	if c.told.Damaged == "" {
+		damage = nil
+	}
+	c.mu.Unlock()
+	if damage != nil {
+		return damage
 	}
 	now, err := os.Lstat(c.path())
 	switch {

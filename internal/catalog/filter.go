@@ -2,9 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"context"
-	"database/sql"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -53,73 +50,39 @@ func (c *Catalog) selects(f Filter, e ledger.Entry) (bool, error) {
 	return err == nil && f.selectsTexts(r), err
 }
 
-// conditions returns what every row meets that the filter selects, but for its states.
-func (f Filter) conditions(ctx context.Context, db *sql.DB) (conditions []string, args []any, err error) {
-	add := func(condition string, value any) {
-		conditions = append(conditions, condition)
-		args = append(args, value)
+// addFilter adds what every row meets that the filter selects, but for its states.
+func (s *selection) addFilter(f Filter) {
+	var of []string
+	var values []any
+	for _, v := range []struct{ column, value string }{{"drop_name", f.Drop}, {"vault", f.Vault}, {"type", f.Type}, {"route", string(f.Route)}} {
+		switch {
+		case v.value == "":
+		case v.value == string(ledger.Vault) && v.column == "route": // of an old entry none is recorded
+			of = append(of, "route IN ('', 'vault')")
+		default:
+			of, values = append(of, v.column+" = ?"), append(values, v.value)
+		}
 	}
-	if f.Drop != "" {
-		add("drop_name = ?", f.Drop)
-	}
-	if f.Vault != "" {
-		add("vault = ?", f.Vault)
-	}
-	switch f.Route {
-	case "":
-	case ledger.Vault: // of an old entry none is recorded
-		conditions = append(conditions, "route IN ('', 'vault')")
-	default:
-		add("route = ?", string(f.Route))
+	if len(of) > 0 {
+		s.add("d.origin IN (SELECT id FROM origin WHERE "+strings.Join(of, " AND ")+")", values...)
 	}
 	if !f.Since.IsZero() { // the columns hold whole milliseconds
-		add("seen >= ?", millis(f.Since))
+		s.add("d.seen >= ?", millis(f.Since))
 	}
 	if !f.Until.IsZero() {
-		add("seen <= ?", millis(f.Until))
+		s.add("d.seen <= ?", millis(f.Until))
 	}
-	if f.Type != "" {
-		add("type = ?", f.Type)
-	}
-	// The words may stand in the folder's name as well: the number itself is looked at in the ledger.
-	if match := f.Number.textMatch(); match != "" {
-		add("id IN (SELECT rowid FROM tokens WHERE tokens MATCH ?)", match)
-	}
-	if len(f.Sender) > 0 {
-		ids, err := f.Sender.partiesIn(ctx, db)
-		if err != nil {
-			return nil, nil, err
+	for _, w := range f.Number {
+		if forms, ok := w.storable(); ok {
+			contains, args := containsAny("d.number", forms)
+			s.add("("+contains+")", args...)
+			s.addMatch(forms)
 		}
-		list, err := json.Marshal(ids)
-		if err != nil {
-			return nil, nil, err
-		}
-		add("sender IN (SELECT value FROM json_each(?))", string(list))
 	}
-	return conditions, args, nil
-}
-
-// question asks for the rows that the filter may select; a [*cannotHelp] where it selects all. Of each state the rows stand in the order of
-// their ids, so that the rows of several states only have to be merged.
-func (f Filter) question(ctx context.Context, db *sql.DB) (question, error) {
-	if f.selectsAll() {
-		return nil, &cannotHelp{}
-	}
-	conditions, common, err := f.conditions(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-	one := "SELECT id, key, late FROM document WHERE " + strings.Join(append([]string{"id < ?"}, conditions...), " AND ")
-	return func(below int64) (string, []any) {
-		if len(f.States) == 0 {
-			return one + " ORDER BY id DESC LIMIT ?", slices.Concat([]any{below}, common, []any{pageRows})
+	for _, w := range f.Sender {
+		if forms, ok := w.storable(); ok {
+			contains, args := containsAny("sender", forms)
+			s.add("d.party IN (SELECT id FROM party WHERE "+contains+")", args...)
 		}
-		var parts []string
-		var args []any
-		for _, s := range f.States {
-			parts = append(parts, one+" AND state = ?")
-			args = append(append(append(args, below), common...), int(s))
-		}
-		return strings.Join(parts, " UNION ALL ") + " ORDER BY id DESC LIMIT ?", append(args, pageRows)
-	}, nil
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,8 +31,8 @@ func (c *Catalog) RejectedSince(ctx context.Context, since time.Time, most int) 
 	return taken, err
 }
 
-// NewestIn returns the keys of the newest documents in a state, most of them at most. They come in the order in
-// which they were entered in the catalog, the last first: that is the order of keys but for a few that were taken up late.
+// NewestIn returns the keys of the newest documents in a state, most of them at most. The newest
+// comes first.
 func (c *Catalog) NewestIn(ctx context.Context, state ledger.State, most int) (keys []archive.Key, err error) {
 	err = c.readRows(ctx, func(rows *sql.Rows) error {
 		var b sql.RawBytes
@@ -46,38 +47,35 @@ func (c *Catalog) NewestIn(ctx context.Context, state ledger.State, most int) (k
 
 // readRows calls fn with each row that a statement gives. Damage in the file lets it be made anew.
 func (c *Catalog) readRows(ctx context.Context, fn func(*sql.Rows) error, statement string, args ...any) error {
-	c.reading.RLock()
-	defer c.reading.RUnlock()
 	c.mu.Lock()
 	f, status := c.file, c.status()
 	c.mu.Unlock()
 	if why := status.Describe(); why != "" || f == nil {
-		return &cannotHelp{cmp.Or(why, "no catalog is open")}
+		return errors.New(cmp.Or(why, "no catalog is open"))
 	}
-	// A connection opens what lies under the name now. Another file there would share the log of the open one.
-	err := c.checkFile(f.of)
-	if err == nil {
-		question, done := f.untilEnd(ctx)
-		err = done(visitRows(question, f.db, fn, statement, args...))
-	}
+	err := c.readFile(ctx, f, func(ctx context.Context) error { return visitRows(ctx, f.db, fn, statement, args...) })
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return c.noteUnread(err)
+		if failed := c.noteUnread(f, err); failed != nil {
+			return failed
+		}
+		return fmt.Errorf("the catalog cannot be read: %w", err)
 	}
 	return nil
 }
 
-func visitRows(ctx context.Context, db *sql.DB, fn func(*sql.Rows) error, statement string, args ...any) error {
+// visitRows calls scan with each row. A value of another kind is damage: without that row an answer would be silently incomplete.
+func visitRows(ctx context.Context, db queryer, scan func(*sql.Rows) error, statement string, args ...any) error {
 	rows, err := db.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close() // read only
 	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return err
+		if err := scan(rows); err != nil && ctx.Err() == nil {
+			return &rebuildError{"it has a row that cannot be read: " + err.Error()}
 		}
 	}
 	return rows.Err()

@@ -32,11 +32,7 @@ func (c *Catalog) readChanged(after ledger.Head) (keys []archive.Key, head ledge
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, head, err
 	}
-	return sortedKeys(changed), head, nil
-}
-
-func sortedKeys(set map[archive.Key]bool) []archive.Key {
-	return slices.SortedFunc(maps.Keys(set), func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	return slices.SortedFunc(maps.Keys(changed), compareKeys), head, nil
 }
 
 // keyField stands in each line that tells of an entry. What stands before it in a line is a number, a time and a word of ours.

@@ -1,14 +1,6 @@
 package catalog
 
-import (
-	"bytes"
-	"cmp"
-	"container/heap"
-	"slices"
-	"strings"
-
-	"vaultd/internal/archive"
-)
+import "vaultd/internal/archive"
 
 // Order is what a list is sorted by. What is equal stands newest first.
 type Order int
@@ -35,123 +27,80 @@ type Sorting struct {
 	After   archive.Key // the list begins behind this entry, which stands where it would stand now; zero: at its beginning
 }
 
-// rank is the position of an entry in a sorted list. Two entries never have the same one.
-type rank struct {
-	none   int    // 1: it has no value to sort by: it comes last
-	number int64  // the value, or
-	text   string // the value
-	key    archive.Key
-}
-
-// readsDocument reports whether the order is by what the document says.
-func (o Order) readsDocument() bool {
-	return o == ByNumber || o == ByDate || o == BySender || o == ByAmount
-}
-
-// rank returns the position of a row. Its columns give the same one, see [Order.columns].
-func (o Order) rank(e row) rank {
-	r, hasValue := rank{key: e.Key}, true
-	switch o {
-	case ByNumber:
-		r.text = strings.ToLower(e.shown().Number)
-		hasValue = r.text != ""
-	case BySender:
-		r.text = strings.ToLower(e.shown().SenderName)
-		hasValue = r.text != ""
-	case ByDate:
-		r.number, hasValue = dayOf(e.shown().Date)
-		r.number = -r.number
-	case ByAmount:
-		r.number, hasValue = amountRank(e.shown().Amount)
-		r.number = -r.number
-	case ByArchived:
-		r.number = -millis(e.ArchivedAt)
-	case ByDelivered:
-		r.number = -millis(deliveredAt(e.Entry))
-	case ByFolder:
-		r.text = strings.ToLower(e.Folder)
-	case ByDrop:
-		r.text = strings.ToLower(e.Drop)
-	case ByState:
-		r.number = int64(e.State)
-	case BySize:
-		r.number = -e.Package.Size
-	case BySeen:
-	}
-	if !hasValue || (o == ByArchived || o == ByDelivered || o == BySize) && r.number == 0 {
-		r.none = 1
-	}
-	return r
-}
-
-// columns returns the expressions for the rank of a row: whether it has no value, its number and its text.
-func (o Order) columns() (none, number, text string) {
+// value returns the expression for what rows are sorted by; null: a row has no value.
+func (o Order) value() string {
 	switch o {
 	case ByArchived:
-		return "archived = 0", "-archived", "''"
+		return "d.archived"
 	case ByDelivered:
-		return "delivered = 0", "-delivered", "''"
+		return "d.delivered"
 	case ByFolder:
-		return "0", "0", "coalesce(folder_lower, lower(folder))"
+		return "coalesce(d.folder_sort, d.folder)"
 	case ByDrop:
-		return "0", "0", "coalesce(drop_lower, lower(drop_name))"
+		return "(SELECT drop_lower FROM origin WHERE origin.id = d.origin)"
 	case ByState:
-		return "0", "state", "''"
+		return "d.state"
 	case BySize:
-		return "size = 0", "-size", "''"
+		return "d.size"
 	case ByNumber:
-		return "number = ''", "0", "coalesce(number_lower, lower(number))"
+		return "nullif(coalesce(d.number_sort, d.number), '')"
 	case ByDate:
-		return "day IS NULL", "-coalesce(day, 0)", "''"
+		return "d.day"
 	case BySender:
-		return "sender IS NULL", "0", "coalesce((SELECT coalesce(text_lower, lower(party.text)) FROM party WHERE party.id = sender), '')"
+		return "(SELECT sender_lower FROM party WHERE party.id = d.party)"
 	case ByAmount:
-		return "amount IS NULL", "-coalesce(amount, 0)", "''"
+		return "d.amount"
 	case BySeen:
 	}
-	return "0", "0", "''"
+	return "NULL"
 }
 
-// compare orders two ranks.
-func (s Sorting) compare(p, q rank) int {
-	if p.none != q.none {
-		return cmp.Compare(p.none, q.none)
+// isAscending reports whether small values come first.
+func (s Sorting) isAscending() bool {
+	switch s.By {
+	case ByFolder, ByDrop, ByState, ByNumber, BySender:
+		return !s.Reverse
 	}
-	c := cmp.Or(cmp.Compare(p.number, q.number), cmp.Compare(p.text, q.text), bytes.Compare(q.key[:], p.key[:]))
+	return s.Reverse
+}
+
+// order returns the terms by which rows are sorted: their value v, and their id i.
+func (s Sorting) order() string {
+	ids, values := "i DESC", "v DESC NULLS LAST, "
 	if s.Reverse {
-		return -c
+		ids = "i"
 	}
-	return c
+	if s.isAscending() {
+		values = "v NULLS LAST, "
+	}
+	if s.By == BySeen {
+		values = ""
+	}
+	return values + ids
 }
 
-// firstRanks keeps the first so many ranks of all that it is given. Its top is the last of them.
-type firstRanks struct {
-	sorting Sorting
-	all     []rank
-}
-
-func (h *firstRanks) Len() int           { return len(h.all) }
-func (h *firstRanks) Less(i, j int) bool { return h.sorting.compare(h.all[i], h.all[j]) > 0 }
-func (h *firstRanks) Swap(i, j int)      { h.all[i], h.all[j] = h.all[j], h.all[i] }
-func (h *firstRanks) Push(r any)         { h.all = append(h.all, r.(rank)) } // container/heap gives back what it got
-func (h *firstRanks) Pop() any {
-	last := h.all[len(h.all)-1]
-	h.all = h.all[:len(h.all)-1]
-	return last
-}
-
-func (h *firstRanks) add(r rank, most int) {
+// addBehind adds that rows stand behind a spot.
+func (s Sorting) addBehind(to *selection, from string, last spot) {
+	// The row of the spot may have another id by now, or be gone.
+	id, first := "d.id", "(SELECT id FROM document WHERE key >= ? ORDER BY key LIMIT 1)"
+	if from != "document d" {
+		id = "words.rowid"
+	}
+	behind := id + " < coalesce(" + first + ", 9223372036854775807)"
+	if s.Reverse {
+		behind = id + " > coalesce((SELECT id FROM document WHERE key <= ? ORDER BY key DESC LIMIT 1), 0)"
+	}
+	nearer := " > ?"
+	if !s.isAscending() {
+		nearer = " < ?"
+	}
+	v, key := s.By.value(), last.key[:]
 	switch {
-	case len(h.all) < most:
-		heap.Push(h, r)
-	case h.sorting.compare(r, h.all[0]) < 0:
-		h.all[0] = r
-		heap.Fix(h, 0)
+	case s.By == BySeen:
+		to.add(behind, key)
+	case last.value == nil:
+		to.add(v+" IS NULL AND "+behind, key)
+	default:
+		to.add("("+v+" IS NULL OR "+v+nearer+" OR "+v+" = ? AND "+behind+")", last.value, last.value, key)
 	}
-}
-
-// sorted returns what was kept, in order.
-func (h *firstRanks) sorted() []rank {
-	slices.SortFunc(h.all, h.sorting.compare)
-	return h.all
 }

@@ -91,15 +91,15 @@ func TestStatus_I26_DuringALongSearch(t *testing.T) {
 	begun, goOn, ended, told := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan Status, 1)
 	go func() {
 		defer close(ended)
-		_ = c.findEntries(t.Context(), func(context.Context, *sql.DB) (question, error) {
+		_ = c.visit(t.Context(), question{part: 1, narrow: func(context.Context, queryer, *selection) error {
 			close(begun)
 			<-goOn
-			return nil, &cannotHelp{}
-		}, archive.Key{}, neverTold, func(ledger.Entry) error { return nil })
+			return errEnough
+		}}, neverTold, func(ledger.Entry) error { return nil })
 	}()
 	<-begun
 	go func() {
-		c.noteProgress(position{head: w.led.Head()})
+		c.noteProgress(w.led.Head())
 		told <- c.Status()
 	}()
 	select {
@@ -161,4 +161,15 @@ func TestCatalog_I26_OfADamagedLedger(t *testing.T) {
 		<-done
 		kit.Check(t, reads >= 2 && reads <= 3, "%d times in two hours and a half", reads)
 	})
+}
+
+// A damaged row, which SQLite reads without an error, ends no process and no answer in silence: the file is made anew.
+func TestCatalog_I26_DamagedRow(t *testing.T) {
+	w := grown(t, 26, 60)
+	_, f := w.made(t)
+	kit.Value(f.conn.ExecContext(t.Context(), "UPDATE document SET key = x'ff' WHERE id = 3"))(t)
+	err := f.inTransaction(t.Context(), f.at, func() error { return kit.Err(f.takeOut(t.Context(), archive.Key{})) })
+	kit.Want(t, "a key of another length", err, nil)
+	err = visitRows(t.Context(), f.conn, func(rows *sql.Rows) error { return rows.Scan(new(int)) }, "SELECT made FROM position")
+	kit.Check(t, reasonToRebuild(err) != nil, "a value of another kind: %v, want a reason to make the file anew", err)
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 
 	"vaultd/internal/ledger"
 )
@@ -65,116 +64,67 @@ func (c *Catalog) build(ctx context.Context, path string) (err error) {
 		return err
 	}
 	plain := context.WithoutCancel(ctx)
-	w, err := createWriter(plain, path)
+	w, err := openWriter(plain, path, buildPragmas, schemaStatements()...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	start := c.cfg.Ledger.Head()
-	if err := c.copyEntries(ctx, w, path); err != nil {
-		return err
-	}
-	// The position comes last: a file without it was never finished.
-	_, err = w.conn.ExecContext(plain, "INSERT INTO position (made, ledger, line, hash, newest) VALUES (?, ?, ?, ?, ?)",
-		howMade(), c.cfg.Ledger.Info().ID, int64(start.N), start.Hash[:], w.at.newest[:])
-	return err
+	return c.copyEntries(ctx, w, path)
 }
 
-// copyEntries enters all entries of the ledger, many in one transaction. Rows are read from the ledger and their tokens are made while
-// SQLite writes the rows before them.
+// copyEntries enters all entries of the ledger, many in one transaction. path is empty where no file needs to be on the disk.
 func (c *Catalog) copyEntries(ctx context.Context, w *writer, path string) error {
 	plain := context.WithoutCancel(ctx)
-	all := max(c.cfg.Ledger.Balance().Seen, 1)
-	var done uint64
-	err := w.begin(plain)
-	if err != nil {
+	start, all := c.cfg.Ledger.Head(), max(c.cfg.Ledger.Balance().Seen, 1)
+	if err := w.begin(plain); err != nil {
 		return err
 	}
-	err = readAhead(c.cfg.Ledger.EntriesOldestFirst, c.readWithTokens, func(r row) error {
-		err := w.put(plain, r)
+	var done uint64
+	err := c.cfg.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+		r, err := c.readRow(e)
+		if err == nil {
+			err = w.put(plain, r)
+		}
 		if done++; err != nil || done%rowsAtOnce != 0 {
 			return err
 		}
 		c.mu.Lock()
 		c.told.Made = int(min(done*100/all, 99))
 		c.mu.Unlock()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if c.cfg.CheckSpace != nil {
-			if err := c.cfg.CheckSpace(); err != nil {
-				return err
-			}
-		}
-		if err := w.commit(plain, w.at); err != nil {
-			return err
-		}
-		if done%rowsUnsynced == 0 {
-			if err := syncFile(path); err != nil {
-				return err
-			}
-		}
-		return w.begin(plain)
+		return c.endPart(ctx, w, path, done)
 	})
 	if err != nil {
 		return err // the file is thrown away, and its transaction with it
 	}
-	return w.commit(plain, w.at)
-}
-
-// readWithTokens is readRow with the tokens of the texts.
-func (c *Catalog) readWithTokens(e ledger.Entry) (row, error) {
-	r, err := c.readRow(e)
-	if err == nil {
-		r.tokens = textTokens(r)
+	// The position comes last: a file without it was never finished.
+	_, err = w.conn.ExecContext(plain, "INSERT INTO position (made, ledger, line, hash) VALUES (?, ?, ?, ?)",
+		howMade(), c.cfg.Ledger.Info().ID, int64(start.N), start.Hash[:])
+	if err != nil {
+		return err
 	}
-	return r, err
+	return w.commit(plain, start)
 }
 
-// rowsAhead is how many rows are read ahead of the one that is written, in two parts.
-const rowsAhead = 2 * rowsOfPart
-
-const rowsOfPart = 64
-
-// errUnused ends a walk whose rows nobody uses any more.
-var errUnused = errors.New("the rows are not used any more")
-
-// readAhead calls read with every entry that walk visits, and use with what that gave, in their order and in another goroutine than read. It
-// returns the first error of the three in that order. No goroutine is left when it returns.
-func readAhead(walk func(func(ledger.Entry) error) error, read func(ledger.Entry) (row, error), use func(row) error) (err error) {
-	parts := make(chan []row, rowsAhead/rowsOfPart-1)
-	var isUnused atomic.Bool
-	var walked error // read once parts is closed
-	go func() {
-		defer close(parts)
-		part := make([]row, 0, rowsOfPart)
-		walked = walk(func(e ledger.Entry) error {
-			if isUnused.Load() {
-				return errUnused
-			}
-			r, err := read(e)
-			if err != nil {
-				return err
-			}
-			if part = append(part, r); len(part) == rowsOfPart {
-				parts <- part
-				part = make([]row, 0, rowsOfPart)
-			}
-			return nil
-		})
-		parts <- part
-	}()
-	// After the first error the parts are only drained, so that the goroutine ends.
-	for part := range parts {
-		for i := 0; i < len(part) && err == nil; i++ {
-			err = use(part[i])
+// endPart commits some rows of a new file and begins with the next ones.
+func (c *Catalog) endPart(ctx context.Context, w *writer, path string, done uint64) error {
+	plain := context.WithoutCancel(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if c.cfg.CheckSpace != nil {
+		if err := c.cfg.CheckSpace(); err != nil {
+			return err
 		}
-		isUnused.Store(err != nil)
 	}
-	if err == nil {
-		err = walked
+	if err := w.commit(plain, ledger.Head{}); err != nil {
+		return err
 	}
-	return err
+	if done%rowsUnsynced == 0 && path != "" {
+		if err := syncFile(path); err != nil {
+			return err
+		}
+	}
+	return w.begin(plain)
 }
 
 func syncFile(path string) error {

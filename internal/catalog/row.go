@@ -3,7 +3,6 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -21,8 +20,6 @@ type row struct {
 	sent archive.PDFRequest // the addresses that a PDF was packed with; zero: it is none
 
 	erasable bool // the document gave texts
-
-	tokens string // those of its texts, made ahead; empty: they are made when they are needed
 }
 
 // newRow returns the row of an entry. An entry whose document is erased has no texts of it.
@@ -67,23 +64,65 @@ func (r row) shown() archive.Document {
 	return r.meta
 }
 
-// place returns the folder in which the source lies; empty: it was not placed yet.
-func (r row) place() string {
-	if r.Dest == "" {
-		return ""
+// documentColumns are the columns of a document after id and key, in the order of [row.values].
+var documentColumns = []string{"erasable", "origin", "party", "state", "day", "amount", "seen", "archived", "delivered", "size",
+	"folder_sort", "number_sort", "place", "folder", "number", "rest", "marks"}
+
+// values returns the columns, and the text that they make.
+func (r row) values(origin, party int64) (values []any, text string) {
+	m := r.shown()
+	place, folder, number := "", foldedLines(r.Folder), foldedLines(m.Number)
+	var rest []string
+	if base := path.Base(r.Dest); r.Dest != "" && base == r.Folder && isASCII(r.Dest) {
+		place = foldedLines(strings.TrimSuffix(r.Dest, base))
+	} else if r.Dest != "" {
+		rest = append(rest, foldedLines(r.Dest))
 	}
-	return path.Dir(r.Dest) + "/"
+	for _, text := range r.references() {
+		if text != m.Number {
+			rest = append(rest, foldedLines(text))
+		}
+	}
+	others, marks := strings.Join(append(rest, ""), "\n"), ""
+	for _, m := range marksOf(r.Entry) {
+		marks += markBeginning(m)
+	}
+	marks += markStart
+	if party != 0 {
+		marks += partyToken(party)
+	}
+	return []any{
+		r.erasable, origin, nullIfZero(party), int(r.State), dayOf(m.Date), amountOf(m.Amount),
+		millis(r.SeenAt), nullIfZero(millis(r.ArchivedAt)), nullIfZero(millis(deliveredAt(r.Entry))), nullIfZero(r.Package.Size),
+		lowerIfOther(r.Folder, folder), lowerIfOther(m.Number, number), place, folder, number, others, marks,
+	}, "\n" + place + folder + "\n" + number + "\n" + others + marks
 }
 
-// values returns the columns from route on, in the order of [documentColumns]. parties has the number of each party's text.
-func (r row) values(parties map[string]int64) []any {
-	m := r.shown()
-	return []any{
-		string(r.Route), r.Drop, string(r.Vault), r.Folder, int(r.State),
-		m.Type, m.Number, numberOrNull(dayOf(m.Date)), numberOrNull(parties[m.SenderName], m.SenderName != ""), numberOrNull(amountRank(m.Amount)),
-		millis(r.SeenAt), millis(r.ArchivedAt), millis(deliveredAt(r.Entry)), r.Package.Size,
-		lowerOrNull(r.Folder), lowerOrNull(r.Drop), lowerOrNull(m.Number),
+// foldedLines returns the forms of a text, each in a line, as far as SQLite can compare them.
+func foldedLines(text string) string { return storable(strings.Join(spellingsOf(text), "\n")) }
+
+// storable returns a text with another character for those at which SQLite would stop, and that its index replaces.
+func storable(text string) string { return unstorable.Replace(strings.ToValidUTF8(text, "\ufffd")) }
+
+var unstorable = strings.NewReplacer("\x00", "\ufffd", "\ufffe", "\ufffd", "\uffff", "\ufffd")
+
+const (
+	markStart = "\x01" // before the beginning of a key or number, and behind the last one
+	markSize  = 12     // characters of it
+)
+
+// markBeginning returns the piece of a document's text that is for a key or number, or the beginning of that piece for the beginning of one.
+func markBeginning(mark string) string {
+	if m := []rune(strings.ToLower(mark)); len(m) > markSize {
+		mark = string(m[:markSize])
 	}
+	return markStart + storable(strings.ToLower(mark))
+}
+
+// partyToken returns three characters, which no text has, for the number of a party: a piece of the index.
+func partyToken(id int64) string {
+	const first, many = '\ue000', 6400 // the private area of Unicode
+	return string([]rune{first + rune(id/many/many%many), first + rune(id/many%many), first + rune(id%many)})
 }
 
 // deliveredAt returns when an entry was delivered; zero: it was not.
@@ -94,36 +133,31 @@ func deliveredAt(e ledger.Entry) time.Time {
 	return e.CompletedAt()
 }
 
-// dayOf returns the day of a date, since 1970. ok is false where it does not begin with year, month and day: dates of a sidecar that
-// nobody checked may be written in another way.
-func dayOf(date string) (day int64, ok bool) {
+// dayOf returns the day of a date, since 1970; nil where it does not begin with year, month and day: dates of a sidecar that nobody
+// checked may be written in another way.
+func dayOf(date string) any {
 	t, err := time.Parse(time.DateOnly, date[:min(len(date), len(time.DateOnly))])
 	if err != nil {
-		return 0, false
-	}
-	return t.Unix() / (24 * 60 * 60), true // at midnight: nothing is left over
-}
-
-// amountRank returns a number that is larger where the amount is, as far as the nearest floating-point numbers differ. ok is false where it is no amount.
-func amountRank(d archive.Decimal) (rank int64, ok bool) {
-	if _, err := archive.ParseDecimal(string(d)); err != nil {
-		return 0, false
-	}
-	f, _ := d.Rat().Float64()
-	// The bits of floating-point numbers without their sign are in the order of the numbers.
-	rank = int64(math.Float64bits(math.Abs(f)))
-	if f < 0 {
-		rank = -rank
-	}
-	return rank, true
-}
-
-// lowerOrNull returns a text in lower case; nil: it has only characters that SQLite makes lower case as well.
-func lowerOrNull(text string) any {
-	if isASCII(text) {
 		return nil
 	}
-	return strings.ToLower(text)
+	return t.Unix() / (24 * 60 * 60) // at midnight: nothing is left over
+}
+
+// amountOf returns the nearest floating-point number; nil where it is no amount.
+func amountOf(d archive.Decimal) any {
+	if _, err := archive.ParseDecimal(string(d)); err != nil {
+		return nil
+	}
+	f, _ := d.Rat().Float64()
+	return f
+}
+
+// lowerIfOther returns a text in lower case; nil: it is its folded form.
+func lowerIfOther(text, folded string) any {
+	if lower := strings.ToLower(text); lower != folded {
+		return lower
+	}
+	return nil
 }
 
 func millis(t time.Time) int64 {
@@ -133,8 +167,8 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-func numberOrNull(n int64, ok bool) any {
-	if !ok {
+func nullIfZero(n int64) any {
+	if n == 0 {
 		return nil
 	}
 	return n

@@ -13,56 +13,65 @@ import (
 // applicationID stands in the head of every file that this package makes: "vcat".
 const applicationID = 0x76636174
 
-// schema is the form of the file. A document's id grows with each document that is entered; see [candidates] for how that order
-// becomes the order of keys.
+// schema is the form of the file. The ids of documents are in the order of their
+// keys. A text is in the forms that count as the same, see [foldedLines].
 const schema = `
 CREATE TABLE position (
   made   TEXT NOT NULL,    -- digest of how the rows were made
   ledger TEXT NOT NULL,    -- the ledger's id
   line   INTEGER NOT NULL, -- the rows tell of all lines of the journal up to this one
-  hash   BLOB NOT NULL,    -- of the journal up to it
-  newest BLOB NOT NULL     -- the latest key of all rows
+  hash   BLOB NOT NULL     -- of the journal up to it
 ) STRICT;
 CREATE TABLE document (
-  id           INTEGER PRIMARY KEY,
-  key          BLOB NOT NULL UNIQUE,
-  late         INTEGER NOT NULL, -- 1: a row with a later key was there before
-  tokens       INTEGER NOT NULL, -- digest of the texts that its tokens in the index are made of
-  erasable     INTEGER NOT NULL, -- 1: a document of the ledger, which can be erased, gave texts
-  route        TEXT NOT NULL,
-  drop_name    TEXT NOT NULL,
-  vault        TEXT NOT NULL,
-  folder       TEXT NOT NULL,
-  state        INTEGER NOT NULL, -- as the ledger numbers them
-  type         TEXT NOT NULL,    -- this and what follows as the metadata has it, else as the sidecar was read
-  number       TEXT NOT NULL,
-  day          INTEGER,          -- of its date, since 1970; null: it has none
-  sender       INTEGER,          -- a party; null: it has none
-  amount       INTEGER,          -- grows as the amount does, see amountRank; null: it has none
-  seen         INTEGER NOT NULL, -- milliseconds since 1970; 0: not yet
-  archived     INTEGER NOT NULL, -- milliseconds since 1970; 0: not yet
-  delivered    INTEGER NOT NULL, -- milliseconds since 1970; 0: it is not delivered
-  size         INTEGER NOT NULL, -- bytes of the ZIP, or of the PDF
-  folder_lower TEXT,             -- in lower case, where SQLite's lower() gives another text
-  drop_lower   TEXT,             -- the same
-  number_lower TEXT              -- the same
+  id          INTEGER PRIMARY KEY,
+  key         BLOB NOT NULL UNIQUE,
+  erasable    INTEGER NOT NULL, -- 1: a document of the ledger, which can be erased, gave texts
+  origin      INTEGER NOT NULL,
+  party       INTEGER,          -- null: it names none
+  state       INTEGER NOT NULL, -- as the ledger numbers them
+  day         INTEGER,          -- of its date, since 1970, as the metadata has it, else as the sidecar was read; null: it has none
+  amount      REAL,             -- the same; null: it has none
+  seen        INTEGER NOT NULL, -- milliseconds since 1970; 0: not yet
+  archived    INTEGER,          -- milliseconds since 1970; null: not yet
+  delivered   INTEGER,          -- milliseconds since 1970; null: it is not delivered
+  size        INTEGER,          -- bytes of the ZIP, or of the PDF; null: there is none yet
+  folder_sort TEXT,             -- in lower case, where that is another text than folder
+  number_sort TEXT,             -- in lower case, where that is another text than number
+  place       TEXT NOT NULL,    -- the path before folder, where both together are the path of the source
+  folder      TEXT NOT NULL,
+  number      TEXT NOT NULL,    -- the number that is shown
+  rest        TEXT NOT NULL,    -- other references, each in a line
+  marks       TEXT NOT NULL,    -- the beginnings of key and numbers, and the token of the party
+  names       TEXT GENERATED ALWAYS AS (char(10) || place || folder || char(10) || number || char(10) || rest) VIRTUAL,
+  text        TEXT GENERATED ALWAYS AS (names || marks) VIRTUAL
 ) STRICT;
 CREATE INDEX document_state ON document (state);
 CREATE INDEX document_rejected ON document (seen) WHERE state = 11; -- rejected
-CREATE TABLE party (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, text_lower TEXT /* as folder_lower */) STRICT;
-CREATE TABLE place (id INTEGER PRIMARY KEY, folder TEXT NOT NULL UNIQUE) STRICT;
-CREATE VIRTUAL TABLE tokens USING fts5(t, content='', contentless_delete=1, detail=none, tokenize='ascii');
-CREATE VIRTUAL TABLE party_tokens USING fts5(t, content='', detail=none, tokenize='ascii');
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab(tokens, 'row');
+CREATE TABLE origin (
+  id         INTEGER PRIMARY KEY,
+  route      TEXT NOT NULL,
+  drop_name  TEXT NOT NULL,
+  drop_lower TEXT NOT NULL, -- in lower case
+  vault      TEXT NOT NULL,
+  type       TEXT NOT NULL, -- of the document
+  UNIQUE (route, drop_name, vault, type)
+) STRICT;
+CREATE TABLE party (
+  id          INTEGER PRIMARY KEY,
+  text        TEXT NOT NULL UNIQUE, -- sender_lower, and the names, numbers and addresses of sender and recipient
+  sender      TEXT NOT NULL,        -- the name of the sender that is shown
+  sender_lower TEXT                 -- the name in lower case; null: there is none
+) STRICT;
+CREATE VIRTUAL TABLE words USING fts5(text, content='document', content_rowid='id', detail=none, columnsize=0, tokenize='trigram case_sensitive 1');
 `
 
-// tokensVersion is raised with each change in what the tokens or the columns say that the schema does not show.
-const tokensVersion = 4
+// rowsVersion is raised with each change in what the columns say that the schema does not show.
+const rowsVersion = 6
 
-// howMade returns the digest that a file must have to be read: of its form, of this package's tokens and of the tables that fold
-// letters, which change with the compiler and the library.
+// howMade returns the digest that a file must have to be read: of its form, of its
+// rows and of the tables that fold letters, which change with the compiler and the library.
 func howMade() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", schema, tokensVersion, unicode.Version, cases.UnicodeVersion))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", schema, rowsVersion, unicode.Version, cases.UnicodeVersion))
 	return hex.EncodeToString(sum[:8])
 }
 

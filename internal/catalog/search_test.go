@@ -31,12 +31,6 @@ func (w *world) walk(q Query) (keys []archive.Key) {
 	return keys
 }
 
-// helps reports whether the catalog gives candidates for a query.
-func helps(c *Catalog, q Query) bool {
-	s := &candidates{c: c, ask: q.question}
-	return s.visit(context.Background(), func(archive.Key) error { return nil }) == nil
-}
-
 func neverTold(string) {}
 
 // The catalog finds what reading the whole ledger finds, in the same order: over random documents in any spelling, with keys that come
@@ -49,7 +43,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 	case kit.Sampled(t, "five random catalogs"):
 		seeds, queries = 2, 10
 	}
-	found, helped := 0, 0
+	found := 0
 	for seed := range seeds {
 		w := newWorld(t, seed)
 		w.hasPDFs = seed%2 == 1
@@ -68,9 +62,6 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 				q := NewQuery(words)
 				want := w.walk(q)
 				var got []archive.Key
-				if helps(c, q) {
-					helped++
-				}
 				kit.Must(t, c.Search(t.Context(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil }))
 				kit.Need(t, slices.Equal(got, want),
 					"seed %d, round %d, %q: found %v, want %v", seed, round, words, got, want)
@@ -104,7 +95,29 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 		}
 	}
 	tried := int(seeds) * 6 * queries
-	kit.Check(t, found >= tried && helped >= tried/3, "%d found, and the index helped %d times of %d: the queries show nothing", found, helped, tried)
+	kit.Check(t, found >= tried, "%d found of %d: the queries show nothing", found, tried)
+}
+
+// farLedger has many lines more than its journal.
+type farLedger struct{ Ledger }
+
+func (l farLedger) Head() ledger.Head {
+	h := l.Ledger.Head()
+	h.N += 2 * mostBehind
+	return h
+}
+
+// A catalog that stopped long ago gives the documents that it has, and says that others may be missing. A list of all needs no catalog.
+func TestSearch_I32_StoppedLongAgo(t *testing.T) {
+	w := grown(t, 10, 60)
+	c, _ := w.made(t)
+	c.cfg.Ledger = farLedger{w.led}
+	c.noteFault(errors.New("no room"), findsBefore, retryAfter)
+	found := 0
+	err := c.List(t.Context(), Filter{Drop: "acme"}, neverTold, func(ledger.Entry) error { found++; return nil })
+	kit.Check(t, found > 0 && err != nil && err.Error() == "the answer is not complete: the catalog is not complete: no room", "%d found, %v", found, err)
+	w.comparePages(c, Filter{}, Sorting{})
+	w.comparePages(c, Filter{}, Sorting{Reverse: true})
 }
 
 // Keys that come late stand in their place, however many pages lie between.
@@ -121,7 +134,7 @@ func TestSearch_I32_NewestFirst(t *testing.T) {
 		kit.Value(w.led.Apply(t.Context(), cs...))(t)
 		kit.Must(t, c.catchUp(t.Context(), f))
 	}
-	kit.Check(t, w.mustFind(c, "rechnung", "4711"), "the index does not help")
+	kit.Check(t, w.mustFind(c, "rechnung", "4711"), "the answer is not complete")
 }
 
 // compareListed lists what a filter selects.
@@ -188,15 +201,18 @@ func (w *world) compareNamed(c *Catalog) {
 	kit.Need(w.t, slices.Equal(got, want), "named %q: %v, want %v", x, got, want)
 }
 
-// Words of one and two characters and words in the path of a folder with sources need not read the whole ledger, found or not.
+// Words of one and two characters, words in the path of a folder, and words over its end are found.
 func TestSearch_I32_ShortWordsAndPaths(t *testing.T) {
 	w := grown(t, 9, 60)
 	for range 6 {
 		w.goOn(20)
 	}
+	x := w.newLife()
+	x.evs[0] = []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "xq\uffff\U0010ffffzx", NotBefore: x.at.Add(time.Minute)}}
+	w.goOnWith(x)
 	c, _ := w.made(t)
-	for _, words := range [][]string{{"7"}, {"ß"}, {"日"}, {"q"}, {"mu"}, {"qz"}, {"qz", "x"}, {"11"}, {"rejected"}, {"archived", "mu"}, {"2026-11"}, {"11/mu"}} {
-		kit.Check(t, w.mustFind(c, words...), "%q: the index does not help", words)
+	for _, words := range [][]string{{"q\uffff"}, {"\uffff"}, {"\U0010ffff"}, {"\uffff\U0010ffff"}, {"\U0010ffffz"}, {"q\uffff\U0010ffff"}, {"7"}, {"ß"}, {"日"}, {"q"}, {"mu"}, {"qz"}, {"qz", "x"}, {"11"}, {"rejected"}, {"archived", "mu"}, {"2026-11"}, {"11/mu"}} {
+		kit.Check(t, w.mustFind(c, words...), "%q: the answer is not complete", words)
 	}
 }
 
@@ -208,9 +224,9 @@ func TestMatch_I32_EachPostedText(t *testing.T) {
 	doc := ledger.Document{Metadata: meta.Metadata()}
 	e := ledger.Entry{Route: ledger.Vault, Folder: "Scan 9"}
 	r := kit.Value(newRow(e, doc))(t)
-	index := " " + textTokens(r)
+	_, index := r.values(1, 1)
 	for _, text := range r.parties() {
-		index += " " + partyTokens(text)
+		index += foldedLines(text) + "\n"
 	}
 	for words, found := range map[string]bool{
 		"re-1": true, "huber": true, "de1": true, "acme": true, "b-77": true, "kraus": true, "nordbahn": true, "PO 8812": true, "scan 9 b-77": true,
@@ -222,9 +238,7 @@ func TestMatch_I32_EachPostedText(t *testing.T) {
 			continue
 		}
 		for _, w := range q {
-			for _, gram := range coveringGrams(w[0]) {
-				kit.Holds(t, words+": the index", index+" ", " "+gram+" ")
-			}
+			kit.Holds(t, words+": the text of the row", index, w[0])
 		}
 	}
 }

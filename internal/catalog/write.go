@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,57 +13,47 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// position says what the rows of a file tell of.
-type position struct {
-	head   ledger.Head // all lines up to this one
-	newest archive.Key // the latest key of all rows
-}
-
 // writer changes the rows of one file through one connection.
 type writer struct {
 	db   *sql.DB
 	conn *sql.Conn
 
-	find, insert, update            *sql.Stmt // a document
-	index, reindex                  *sql.Stmt // its tokens
-	findParty, addParty, indexParty *sql.Stmt
-	findPlace, addPlace             *sql.Stmt
-	move                            *sql.Stmt // the position
+	statements             []*sql.Stmt
+	find, insert, update   *sql.Stmt // a document
+	remove, index, unindex *sql.Stmt
+	findOrigin, addOrigin  *sql.Stmt
+	findParty, addParty    *sql.Stmt
+	move                   *sql.Stmt // the position
 
-	at      position
-	lastID  int64            // of all documents
-	parties map[string]int64 // the numbers of parties that were met lately
-	places  map[string]int64 // the numbers of places that were met lately
+	at       ledger.Head // the rows tell of all lines up to this one
+	newest   place       // of all documents
+	shared   map[string]int64
+	takenOut map[archive.Key]bool // rows that are entered again in this transaction; true: with erasable texts
 }
 
-// mostRemembered bounds what a writer remembers of parties and places.
+// place is where a row stands.
+type place struct {
+	id  int64
+	key archive.Key
+}
+
+// mostRemembered bounds what a writer remembers of origins and parties.
 const mostRemembered = 20_000
 
-// documentColumns are the columns of a document from route on, in the order of [row.values].
-var documentColumns = []string{"route", "drop_name", "vault", "folder", "state", "type", "number", "day", "sender", "amount",
-	"seen", "archived", "delivered", "size", "folder_lower", "drop_lower", "number_lower"}
-
-// openWriter opens the only connection that changes a file, and prepares its statements.
-func openWriter(ctx context.Context, path string) (*writer, error) {
-	return connectWriter(ctx, path, writePragmas, nil)
-}
-
-// createWriter is openWriter for an empty file, in which it makes the tables.
-func createWriter(ctx context.Context, path string) (*writer, error) {
-	return connectWriter(ctx, path, buildPragmas, schemaStatements())
-}
-
-func connectWriter(ctx context.Context, path, pragmas string, first []string) (w *writer, err error) {
-	w = &writer{parties: map[string]int64{}, places: map[string]int64{}}
+// openWriter opens the only connection that changes a file, and prepares its statements. first makes the tables.
+func openWriter(ctx context.Context, path, pragmas string, first ...string) (w *writer, err error) {
+	db, err := openDatabase(path, pragmas)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	w = newWriter(db, conn)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
 		}
 	}()
-	if w.db, err = openDatabase(path, pragmas); err != nil {
-		return w, err
-	}
-	if w.conn, err = w.db.Conn(ctx); err != nil {
+	if err != nil {
 		return w, err
 	}
 	for _, s := range first {
@@ -70,36 +61,57 @@ func connectWriter(ctx context.Context, path, pragmas string, first []string) (w
 			return w, err
 		}
 	}
+	return w, w.prepare(ctx)
+}
+
+func newWriter(db *sql.DB, conn *sql.Conn) *writer {
+	return &writer{db: db, conn: conn, shared: map[string]int64{}, takenOut: map[archive.Key]bool{}}
+}
+
+func (w *writer) prepare(ctx context.Context) (err error) {
 	columns := strings.Join(documentColumns, ", ")
 	for _, p := range []struct {
 		into **sql.Stmt
 		text string
 	}{
-		{&w.find, "SELECT id, tokens, erasable FROM document WHERE key = ?"},
-		{&w.insert, "INSERT INTO document (id, key, late, tokens, erasable, " + columns + ") VALUES (?, ?, ?, ?, ?" + strings.Repeat(", ?", len(documentColumns)) + ")"},
-		{&w.update, "UPDATE document SET tokens = ?, erasable = ?, " + strings.Join(documentColumns, " = ?, ") + " = ? WHERE id = ?"},
-		{&w.index, "INSERT INTO tokens (rowid, t) VALUES (?, ?)"},
-		{&w.reindex, "INSERT OR REPLACE INTO tokens (rowid, t) VALUES (?, ?)"},
+		{&w.find, "SELECT id, text, erasable FROM document WHERE key = ?"},
+		{&w.insert, "INSERT INTO document (id, key, " + columns + ") VALUES (?, ?" + strings.Repeat(", ?", len(documentColumns)) + ")"},
+		{&w.update, "UPDATE document SET " + strings.Join(documentColumns, " = ?, ") + " = ? WHERE id = ?"},
+		{&w.remove, "DELETE FROM document WHERE id = ?"},
+		{&w.index, "INSERT INTO words (rowid, text) VALUES (?, ?)"},
+		{&w.unindex, "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"},
+		{&w.findOrigin, "SELECT id FROM origin WHERE route = ? AND drop_name = ? AND drop_lower = ? AND vault = ? AND type = ?"},
+		{&w.addOrigin, "INSERT INTO origin (route, drop_name, drop_lower, vault, type) VALUES (?, ?, ?, ?, ?)"},
 		{&w.findParty, "SELECT id FROM party WHERE text = ?"},
-		{&w.addParty, "INSERT INTO party (text, text_lower) VALUES (?, ?)"},
-		{&w.indexParty, "INSERT INTO party_tokens (rowid, t) VALUES (?, ?)"},
-		{&w.findPlace, "SELECT id FROM place WHERE folder = ?"},
-		{&w.addPlace, "INSERT INTO place (folder) VALUES (?)"},
-		{&w.move, "UPDATE position SET line = ?, hash = ?, newest = ?"},
+		{&w.addParty, "INSERT INTO party (text, sender, sender_lower) VALUES (?, ?, ?)"},
+		{&w.move, "UPDATE position SET line = ?, hash = ?"},
 	} {
 		if *p.into, err = w.conn.PrepareContext(ctx, p.text); err != nil {
-			return w, err
+			return err
 		}
+		w.statements = append(w.statements, *p.into)
 	}
-	return w, w.conn.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM document").Scan(&w.lastID)
+	return w.findNewest(ctx)
+}
+
+func (w *writer) findNewest(ctx context.Context) error {
+	var key []byte
+	w.newest = place{}
+	err := w.conn.QueryRowContext(ctx, "SELECT id, key FROM document ORDER BY id DESC LIMIT 1").Scan(&w.newest.id, &key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	copy(w.newest.key[:], key)
+	return err
 }
 
 func (w *writer) close() error {
+	if w == nil {
+		return nil
+	}
 	var errs []error
-	for _, s := range []*sql.Stmt{w.find, w.insert, w.update, w.index, w.reindex, w.findParty, w.addParty, w.indexParty, w.findPlace, w.addPlace, w.move} {
-		if s != nil {
-			errs = append(errs, s.Close())
-		}
+	for _, s := range w.statements {
+		errs = append(errs, s.Close())
 	}
 	if w.conn != nil {
 		errs = append(errs, w.conn.Close())
@@ -116,8 +128,8 @@ func (w *writer) begin(ctx context.Context) error {
 }
 
 // commit commits what was written together with its position.
-func (w *writer) commit(ctx context.Context, at position) error {
-	if _, err := w.move.ExecContext(ctx, int64(at.head.N), at.head.Hash[:], at.newest[:]); err != nil {
+func (w *writer) commit(ctx context.Context, at ledger.Head) error {
+	if _, err := w.move.ExecContext(ctx, int64(at.N), at.Hash[:]); err != nil {
 		return err
 	}
 	// Rows and position are one transaction: after a crash on either side of this line the next start goes on at the stored line.
@@ -128,22 +140,22 @@ func (w *writer) commit(ctx context.Context, at position) error {
 	return nil
 }
 
-// inTransaction commits what fn writes, with the position that fn returns, or nothing.
-func (w *writer) inTransaction(ctx context.Context, fn func() (position, error)) error {
+// inTransaction commits what fn writes, with a position, or nothing.
+func (w *writer) inTransaction(ctx context.Context, at ledger.Head, fn func() error) error {
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
-	before, lastID := w.at, w.lastID
-	at, err := fn()
+	before := w.newest
+	clear(w.takenOut)
+	err := fn()
 	if err == nil {
 		err = w.commit(ctx, at)
 	}
 	if err == nil {
 		return nil
 	}
-	w.at, w.lastID = before, lastID
-	clear(w.parties) // some of them may not be in the file
-	clear(w.places)
+	w.newest = before
+	clear(w.shared) // some of them may not be in the file
 	_, undo := w.conn.ExecContext(ctx, "ROLLBACK")
 	if undo != nil && strings.Contains(undo.Error(), "no transaction is active") { // SQLite has rolled back by itself
 		undo = nil
@@ -151,123 +163,192 @@ func (w *writer) inTransaction(ctx context.Context, fn func() (position, error))
 	return errors.Join(err, undo)
 }
 
-// errErased says that the ledger does not have the texts of a row any more. Their words stand in many places of the file: as names of parties,
-// in segments of the index that are merged some day, in the log. A new file has none of them.
-var errErased = &rebuildError{"a document was erased, and its words go with the file"}
+var (
+	// errErased says that the ledger does not have the texts of a row any more. Their words stand in many places of the file: as names of
+	// parties, in segments of the index that are merged some day, in the log. A new file has none of them.
+	errErased = &rebuildError{"a document was erased, and its words go with the file"}
+	errOlder  = &rebuildError{"a document came that is older than many others"}
+	// errLate says that rows with later keys are in the file: they must be taken out first.
+	errLate = errors.New("rows with later keys are there")
+)
 
 // put enters the row of an entry, or changes the one that is there.
 func (w *writer) put(ctx context.Context, r row) error {
-	parties, err := w.partyNumbers(ctx, r)
-	if err != nil {
-		return err
-	}
-	place, err := w.placeNumber(ctx, r.place())
-	if err != nil {
-		return err
-	}
-	digest := digestOfTexts(r)
-	values := r.values(parties)
-	isNewest := isEarlier(w.at.newest, r.Key)
-	var id, stored int64
-	var wasErasable bool
+	isNewest := bytes.Compare(r.Key[:], w.newest.key[:]) > 0 || w.newest.id == 0
+	var id int64
+	var stored string
+	wasErasable := w.takenOut[r.Key]
 	if !isNewest {
-		err = w.find.QueryRowContext(ctx, r.Key[:]).Scan(&id, &stored, &wasErasable)
+		err := w.find.QueryRowContext(ctx, r.Key[:]).Scan(&id, &stored, &wasErasable)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return errLate
+		case err != nil:
+			return err
+		}
 	}
-	switch isNew := isNewest || errors.Is(err, sql.ErrNoRows); {
-	case isNew:
-		id = w.lastID + 1
-		if _, err = w.insert.ExecContext(ctx, slices.Concat([]any{id, r.Key[:], !isNewest, digest, r.erasable}, values)...); err == nil {
-			_, err = w.index.ExecContext(ctx, id, documentTokens(r, parties, place))
-		}
-		w.lastID = id
-		if isNewest {
-			w.at.newest = r.Key
-		}
-		return err
-	case err != nil:
-		return err
-	case wasErasable && !r.erasable:
+	if wasErasable && !r.erasable {
 		return errErased
 	}
-	if _, err = w.update.ExecContext(ctx, slices.Concat([]any{digest, r.erasable}, values, []any{id})...); err == nil && stored != digest {
-		_, err = w.reindex.ExecContext(ctx, id, documentTokens(r, parties, place))
+	origin, party, err := w.enterShared(ctx, r)
+	if err != nil {
+		return err
+	}
+	values, text := r.values(origin, party)
+	if isNewest {
+		w.newest = place{w.newest.id + 1, r.Key}
+		if _, err = w.insert.ExecContext(ctx, append([]any{w.newest.id, r.Key[:]}, values...)...); err == nil {
+			_, err = w.index.ExecContext(ctx, w.newest.id, text)
+		}
+		return err
+	}
+	if stored != text {
+		if _, err := w.unindex.ExecContext(ctx, id, stored); err != nil {
+			return err
+		}
+	}
+	if _, err = w.update.ExecContext(ctx, append(values, id)...); err == nil && stored != text {
+		_, err = w.index.ExecContext(ctx, id, text)
 	}
 	return err
 }
 
-// checkNoRow returns errErased where there is a row of an entry that is not in the ledger.
-func (w *writer) checkNoRow(ctx context.Context, k archive.Key) error {
-	var id, digest int64
-	var erasable bool
-	err := w.find.QueryRowContext(ctx, k[:]).Scan(&id, &digest, &erasable)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err == nil:
-		return errErased
-	}
-	return err
-}
+// mostTakenOut bounds how many rows are entered again for one that is late.
+const mostTakenOut = 20_000
 
-// partyNumbers returns the number of each party of a row, and enters those that are new.
-func (w *writer) partyNumbers(ctx context.Context, r row) (map[string]int64, error) {
-	of := map[string]int64{}
-	for _, text := range r.parties() {
-		id, known := w.parties[text]
-		if !known {
-			var err error
-			if id, err = w.enterParty(ctx, text); err != nil {
-				return nil, err
-			}
-		}
-		of[text] = id
+// takeOut removes the rows with later keys than one, and returns their keys in order.
+func (w *writer) takeOut(ctx context.Context, than archive.Key) (keys []archive.Key, err error) {
+	type one struct {
+		id   int64
+		text string
 	}
-	return of, nil
-}
-
-func (w *writer) enterParty(ctx context.Context, text string) (id int64, err error) {
-	err = w.findParty.QueryRowContext(ctx, text).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		added, failed := w.addParty.ExecContext(ctx, text, lowerOrNull(text))
-		if failed != nil {
-			return 0, failed
+	var out []one
+	err = visitRows(ctx, w.conn, func(rows *sql.Rows) error {
+		var o one
+		var key []byte
+		var erasable bool
+		err := rows.Scan(&o.id, &key, &o.text, &erasable)
+		var k archive.Key
+		copy(k[:], key) // a damaged file may have another length
+		keys, out, w.takenOut[k] = append(keys, k), append(out, o), erasable
+		return err
+	}, "SELECT id, key, text, erasable FROM document WHERE key > ? ORDER BY key LIMIT ?", than[:], mostTakenOut+1)
+	if err == nil && len(out) > mostTakenOut {
+		err = errOlder
+	}
+	for _, o := range out {
+		if err == nil {
+			_, err = w.unindex.ExecContext(ctx, o.id, o.text)
 		}
-		if id, err = added.LastInsertId(); err == nil {
-			_, err = w.indexParty.ExecContext(ctx, id, partyTokens(text))
+		if err == nil {
+			_, err = w.remove.ExecContext(ctx, o.id)
 		}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("enter a party: %w", err)
+		return nil, err
 	}
-	if len(w.parties) >= mostRemembered {
-		clear(w.parties)
-	}
-	w.parties[text] = id
-	return id, nil
+	return keys, w.findNewest(ctx)
 }
 
-// placeNumber returns the number of the folder in which a source lies, and enters it if it is new; zero: there is none yet.
-func (w *writer) placeNumber(ctx context.Context, folder string) (id int64, err error) {
-	id, known := w.places[folder]
-	if folder == "" || known {
+// checkNoRow returns errErased where there is, or was, a row of an entry that is not in the ledger.
+func (w *writer) checkNoRow(ctx context.Context, k archive.Key) error {
+	var n int
+	err := w.conn.QueryRowContext(ctx, "SELECT count(*) FROM document WHERE key = ?", k[:]).Scan(&n)
+	if _, was := w.takenOut[k]; err == nil && (n > 0 || was) {
+		return errErased
+	}
+	return err
+}
+
+// enterShared returns the numbers of a row's origin and of its party, and enters those that are new; party is zero where it names none.
+func (w *writer) enterShared(ctx context.Context, r row) (origin, party int64, err error) {
+	m := r.shown()
+	of := []any{string(r.Route), r.Drop, strings.ToLower(r.Drop), string(r.Vault), m.Type}
+	origin, err = w.numberOf(ctx, fmt.Sprintf("%q", of), w.findOrigin, of, w.addOrigin, of)
+	names := r.parties()
+	if err != nil || len(names) == 0 {
+		return origin, 0, err
+	}
+	lower, sender := any(nil), ""
+	if m.SenderName != "" {
+		lower, sender = strings.ToLower(m.SenderName), foldedLines(m.SenderName)
+	}
+	lines := []string{strings.ToLower(m.SenderName)}
+	for _, name := range names {
+		lines = append(lines, foldedLines(name))
+	}
+	text := strings.Join(lines, "\n")
+	party, err = w.numberOf(ctx, text, w.findParty, []any{text}, w.addParty, []any{text, sender, lower})
+	return origin, party, err
+}
+
+// numberOf returns the number of what many rows share, and enters it if it is new.
+func (w *writer) numberOf(ctx context.Context, name string, find *sql.Stmt, by []any, add *sql.Stmt, values []any) (id int64, err error) {
+	if id, known := w.shared[name]; known {
 		return id, nil
 	}
-	err = w.findPlace.QueryRowContext(ctx, folder).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		added, failed := w.addPlace.ExecContext(ctx, folder)
+	if err = find.QueryRowContext(ctx, by...).Scan(&id); errors.Is(err, sql.ErrNoRows) {
+		added, failed := add.ExecContext(ctx, values...)
 		if failed != nil {
 			return 0, failed
 		}
 		id, err = added.LastInsertId()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("enter a place: %w", err)
+		return 0, fmt.Errorf("enter what many documents share: %w", err)
 	}
-	if len(w.places) >= mostRemembered {
-		clear(w.places)
+	if len(w.shared) >= mostRemembered {
+		clear(w.shared)
 	}
-	w.places[folder] = id
+	w.shared[name] = id
 	return id, nil
 }
 
-func isEarlier(a, b archive.Key) bool { return string(a[:]) < string(b[:]) }
+// enterAll enters the entries with these keys, which are in order, as they are now. Rows stand in the order of their keys: where one is
+// late, the rows behind it are entered again.
+func (c *Catalog) enterAll(ctx context.Context, w *writer, keys []archive.Key) error {
+	for len(keys) > 0 {
+		err := c.enter(ctx, w, keys[0])
+		if errors.Is(err, errLate) {
+			var behind []archive.Key
+			if behind, err = w.takeOut(ctx, keys[0]); err != nil {
+				return err
+			}
+			keys = slices.Concat(keys, behind)
+			slices.SortFunc(keys, compareKeys)
+			keys = slices.Compact(keys)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		keys = keys[1:]
+	}
+	return nil
+}
+
+func compareKeys(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }
+
+// enter reads an entry and enters it as it is now.
+func (c *Catalog) enter(ctx context.Context, w *writer, k archive.Key) error {
+	e, ok, err := c.cfg.Ledger.Entry(k)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return w.checkNoRow(ctx, k)
+	}
+	r, err := c.readRow(e)
+	if err != nil {
+		return err
+	}
+	return w.put(ctx, r)
+}
+
+func (c *Catalog) readRow(e ledger.Entry) (row, error) {
+	doc, _, err := c.cfg.Ledger.DocumentTexts(e.Key)
+	if err != nil {
+		return row{}, err
+	}
+	return newRow(e, doc)
+}

@@ -282,11 +282,24 @@ func TestSearch_PagesAreTheWhole(t *testing.T) {
 // foundSource finds what a test gives it.
 type foundSource struct {
 	oneDocument
-	hits []Hit
+	hits  []Hit
+	lacks string
 }
 
 func (s foundSource) Search(context.Context, []string, archive.Key, int) (Found, error) {
-	return Found{Hits: s.hits}, nil
+	return Found{Hits: s.hits, Lacks: s.lacks}, nil
+}
+
+// A search that may lack documents says so, and not that there are none.
+func TestSearch_I32_SaysWhatItLacks(t *testing.T) {
+	for language, want := range map[string]string{"en": "The search index is not complete now.", "de": "Das Verzeichnis für die Suche ist gerade nicht vollständig."} {
+		for _, hits := range [][]Hit{nil, {{Entry: ledger.Entry{Folder: "Huber 88", State: ledger.Rejected}}}} {
+			pages := New(foundSource{hits: hits, lacks: "the catalog is at 7 %"}, slog.New(slog.DiscardHandler))
+			body := visit(t, pages, web.Rights{Read: true}, language, http.MethodGet, "/search?q=88").Body.String()
+			kit.Holds(t, "the page", body, want, `<small lang="en">the catalog is at 7 %</small>`)
+			kit.Lacks(t, "the page", body, "Nothing that was taken", "Nichts Übernommenes")
+		}
+	}
 }
 
 // What is not known of a hit is an empty cell, without a space or an element in it: the style sheet hides such a cell on a phone. A number that people

@@ -59,7 +59,7 @@ type Found struct {
 	Hits     []Hit
 	HasMore  bool                   // there are more than were asked for
 	NotTaken []present.NotTakenItem // that lie in a drop folder
-	Slow     string                 // why the whole ledger was read; empty: it was not
+	Lacks    string                 // why there may be more that was not found; empty: there is not
 	IsCut    bool                   // it took too long and was ended
 }
 

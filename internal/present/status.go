@@ -39,7 +39,7 @@ type StatusSummary struct {
 	Advice        []string       `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
 
 	Head    string `json:"head"`    // the journal's last line and its hash, for "vaultd verify --head"
-	Catalog string `json:"catalog"` // why find and show take longer; empty: they do not, or no daemon runs
+	Catalog string `json:"catalog"` // what find, list and show may lack; empty: nothing, or no daemon runs
 
 	ListsIgnored bool            `json:"-"` // the text lists the ignored names
 	Attention    EntryCounts     `json:"-"` // the entries that need attention

@@ -39,7 +39,7 @@ func (s *StatusSummary) WriteText(w io.Writer, c Clock) error {
 	s.writeIgnored(w)
 	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", FormatSize(s.Disk.LedgerFree), FormatSize(s.Disk.SpoolUsed), FormatSize(s.Disk.SpoolMax))
 	if s.Catalog != "" {
-		fmt.Fprintf(w, "CATALOG  %s; find and show take longer until then\n", sanitize.FirstLine(s.Catalog, longestText))
+		fmt.Fprintf(w, "CATALOG  %s; until then find, list and show say what they may lack\n", sanitize.FirstLine(s.Catalog, longestText))
 	}
 	if k := s.Check; k != nil && k.OK {
 		fmt.Fprintf(w, "CHECK    %s: the whole ledger, nothing differs\n", c.Brief(k.At))
