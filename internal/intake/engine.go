@@ -260,9 +260,6 @@ func (e *Engine) pauseCalls(op string, err *apicall.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := max(arrival.DelayAfter(e.faults), err.RetryAfter)
-	if err.IsUnlisted() {
-		wait = untilReload
-	}
 	e.faults++
 	e.status.PausedUntil, e.status.Why = e.now().Wall.Add(wait), err.Error()
 	if e.status.FailingSince.IsZero() {
@@ -275,11 +272,6 @@ func (e *Engine) pauseCalls(op string, err *apicall.Error) {
 func isGeneral(err *apicall.Error) bool {
 	return err.Denied || err.Overloaded() || err.Outcome == apicall.NotSent || err.IsUnlisted()
 }
-
-// untilReload is a pause that only another configuration ends, with which
-// another engine begins: each further try would cost one of the few downloads
-// that the service allows.
-const untilReload = 10 * 365 * 24 * time.Hour
 
 // noteAnswer notes that the service works.
 func (e *Engine) noteAnswer() {
