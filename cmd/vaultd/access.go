@@ -41,6 +41,14 @@ type view struct {
 	daemonIsRoot bool // the running daemon may read and write everything
 }
 
+// readAtOneMoment calls do with a copy of the ledger where the daemon works with it, and else with the ledger itself.
+func (v view) readAtOneMoment(ctx context.Context, do func(*boltledger.Ledger) error) error {
+	if v.state == nil {
+		return do(v.ledger)
+	}
+	return v.ledger.ReadCopy(ctx, v.cfg.Spool.MinFree, do)
+}
+
 // openCatalog returns the catalog, and a function that gives it back. A command that runs alone opens the file itself.
 func (v view) openCatalog(ctx context.Context) (c *catalog.Catalog, release func() error) {
 	if v.catalog != nil {

@@ -24,7 +24,11 @@ import (
 
 // The same decision is committed inside the daemon and, when that is down, beside it, with who asked.
 func TestActs_I29_InsideAndBeside(t *testing.T) {
-	_, path, stop := startDaemon(t)
+	shelf := newShelf(t)
+	shelf.forDaemon()
+	shelf.edit("drops:", "spool: {min_free: 9000TB}\ndrops:") // nothing is packed
+	shelf.tell("Otto\x1b 19", time.Now(), nil)
+	path, stop := shelf.config, shelf.daemon()
 	const otto = "Otto\x1b 19"
 	do := func(want int, args ...string) string {
 		t.Helper()

@@ -19,6 +19,7 @@ import (
 	"vaultd/internal/billing"
 	"vaultd/internal/expected"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 	"vaultd/internal/report"
@@ -300,20 +301,22 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	if c.Booked, err = a.bookedForAudit(ctx, v, f); err != nil {
 		return err
 	}
-	// A report of a given time has the same bytes whatever was examined before it.
-	notes, err := v.examineLedger(ctx, a, &c, extent(f.whole || f.asOf != ""))
-	if err != nil {
-		return err
-	}
-	r, err := report.Examine(ctx, c)
-	if err != nil {
-		return err
-	}
-	end, err := f.writeReport(ctx, r, w)
-	if err != nil {
-		return err
-	}
-	return a.endAudit(ctx, v, f, r, end, notes, w)
+	return v.readAtOneMoment(ctx, func(l *boltledger.Ledger) error {
+		// A report of a given time has the same bytes whatever was examined before it.
+		notes, err := v.examineLedger(ctx, a, l, &c, extent(f.whole || f.asOf != ""))
+		if err != nil {
+			return err
+		}
+		r, err := report.Examine(ctx, c)
+		if err != nil {
+			return err
+		}
+		end, err := f.writeReport(ctx, r, w)
+		if err != nil {
+			return err
+		}
+		return a.endAudit(ctx, v, f, r, end, notes, w)
+	})
 }
 
 // endAudit sends the head of a report that was written, says the result in
@@ -372,7 +375,6 @@ func (f auditFlags) writeReport(ctx context.Context, r *report.Audit, w io.Write
 
 func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
 	drops, err := v.readScans()
-	head, balance := v.readHeadAndBalance()
 	host, _ := os.Hostname() // for people only
 	unknown := ""
 	if s, is := v.ledger.SafeMode(); is {
@@ -380,7 +382,7 @@ func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
 	}
 	return report.Config{
 		Safe: unknown, Drops: drops, Running: v.state != nil,
-		Ledger: v.ledger, Info: v.ledger.Info(), Head: head, Balance: balance, Select: sel,
+		Info: v.ledger.Info(), Select: sel,
 		Made: v.Now, Location: v.Location, Program: "vaultd " + buildVersion(), Host: host, By: present.UserName(a.uid),
 		Rule: billing.Rule{
 			Included: v.cfg.Billing.Included, Price: archive.Decimal(v.cfg.Billing.PricePerTransaction), Currency: v.cfg.Billing.Currency,

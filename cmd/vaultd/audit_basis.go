@@ -5,17 +5,19 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/report"
 	"vaultd/internal/selfcheck"
 )
 
-// examineLedger examines the ledger for a report as verify does, and puts into
-// c what it found. notes say what people should know of the checkpoint. If
+// examineLedger examines a ledger that nobody changes meanwhile as verify does, for a report, and puts it into
+// c with what it found. notes say what people should know of the checkpoint. If
 // something was found, the report examines everything itself: it names what
 // verify need not name.
-func (v view) examineLedger(ctx context.Context, a *app, c *report.Config, what extent) (notes []string, err error) {
+func (v view) examineLedger(ctx context.Context, a *app, l *boltledger.Ledger, c *report.Config, what extent) (notes []string, err error) {
 	how := selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now}
-	found, err := how.Verify(ctx, v.ledger)
+	c.Ledger, c.Head, c.Balance = l, l.Head(), l.Balance()
+	found, err := how.Verify(ctx, l)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +37,6 @@ func (v view) examineLedger(ctx context.Context, a *app, c *report.Config, what 
 		}
 		return notes, nil
 	}
-	c.Head, c.Balance = found.Report.Head, found.Report.Balance
 	c.Examined = &report.Examined{Proof: found.Report}
 	if b := found.Basis; b != nil {
 		c.Examined.RestsOn = &report.RestsOn{Line: b.Line, Hash: b.Hash, At: b.At, Whole: b.Whole, ToLine: b.ToLine, Entries: found.Resting}

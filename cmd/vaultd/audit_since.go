@@ -74,8 +74,7 @@ func (v view) asOf(text string) (view, error) {
 	if t.After(v.Now) {
 		return v, usageError{fmt.Errorf("--as-of %s is not over yet", text)}
 	}
-	head, _ := v.readHeadAndBalance()
-	err = v.ledger.Lines(head.N, func(_ uint64, stored []byte) error {
+	err = v.ledger.Lines(v.ledger.Head().N, func(_ uint64, stored []byte) error {
 		l, err := ledger.ParseLine(stored)
 		if err != nil {
 			return err

@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/page"
 	"vaultd/internal/present"
@@ -247,22 +249,25 @@ func (s *pageSource) makeReport(ctx context.Context, order page.ReportOrder, w i
 			return s.refuseBooks(checkDamage(a, err))
 		}
 	}
-	if _, err := v.examineLedger(ctx, a, &c, sinceCheckpoint); err != nil {
-		return checkDamage(a, err)
-	}
-	r, err := report.Examine(ctx, c)
-	if err != nil {
-		return checkDamage(a, err)
-	}
-	switch order.Form {
-	case "csv":
-		_, err = r.CSV(ctx, w, order.Separator)
-	case "xlsx":
-		_, err = r.XLSX(ctx, w)
-	default:
-		_, err = r.HTML(ctx, w)
-	}
-	if _, isFull := errors.AsType[*spool.NoSpaceError](err); isFull {
+	err = v.readAtOneMoment(ctx, func(l *boltledger.Ledger) error {
+		if _, err := v.examineLedger(ctx, a, l, &c, sinceCheckpoint); err != nil {
+			return err
+		}
+		r, err := report.Examine(ctx, c)
+		if err != nil {
+			return err
+		}
+		switch order.Form {
+		case "csv":
+			_, err = r.CSV(ctx, w, order.Separator)
+		case "xlsx":
+			_, err = r.XLSX(ctx, w)
+		default:
+			_, err = r.HTML(ctx, w)
+		}
+		return err
+	})
+	if errors.Is(err, syscall.ENOSPC) {
 		return s.refuseBooks(err)
 	}
 	return checkDamage(a, err)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 
 	"vaultd/internal/books"
 	"vaultd/internal/config"
@@ -141,7 +142,6 @@ func errOtherReport() error {
 
 // refuseBooks says to the visitor why there is no answer, as far as somebody can do something about it.
 func (s *pageSource) refuseBooks(err error) error {
-	_, isFull := errors.AsType[*spool.NoSpaceError](err)
 	coded, isCoded := errors.AsType[*codedError](err)
 	unknown, isUnknown := errors.AsType[*books.UnknownCompanyError](err)
 	switch {
@@ -149,7 +149,7 @@ func (s *pageSource) refuseBooks(err error) error {
 		return &page.Refusal{Status: http.StatusNotFound, Text: "No booked invoice is of this company.", Do: "Go back and write its name as the books have it.", Detail: strings.Join(unknown.Near, ", ")}
 	case errors.Is(err, errOtherAnswer):
 		return errOtherReport()
-	case isFull:
+	case errors.Is(err, syscall.ENOSPC):
 		return &page.Refusal{Status: http.StatusInsufficientStorage, Text: "There is no room for the answer on the disk of vaultd.", Do: "Tell IT: the disk is full."}
 	case isCoded:
 		s.h.log.Warn("the books could not be compared for the pages", "err", err)

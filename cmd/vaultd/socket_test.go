@@ -15,18 +15,19 @@ import (
 
 	program "vaultd/cmd/vaultd"
 	"vaultd/internal/config"
+	"vaultd/internal/ledger"
 	"vaultd/internal/statedir"
 	"vaultd/internal/test/kit"
 )
 
-// startDaemon runs a daemon that packs nothing, for its disk is too small, and
-// knows of one folder. It runs until stop, or the end of the test.
+// startDaemon runs a daemon that knows of one folder and packs nothing, for that
+// is held. It runs until stop, or the end of the test.
 func startDaemon(t *testing.T) (cfg config.Config, configPath string, stop func()) {
 	t.Helper()
 	s := newShelf(t)
 	s.forDaemon()
-	s.edit("drops:", "spool: {min_free: 9000TB}\ndrops:")
-	s.tell("Otto\x1b 19", time.Now(), nil)
+	s.edit("drops:", "spool: {min_free: 1MB}\ndrops:")
+	s.tell("Otto\x1b 19", time.Now(), nil, ledger.Held{By: ledger.Operator{UID: 7}})
 	return s.cfg, s.config, s.daemon()
 }
 

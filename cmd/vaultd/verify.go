@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/catalog"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/selfcheck"
 )
@@ -23,8 +24,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "hold the ledger to its promises",
 		Long: `Checks every record's checksum, the chain of the journal from its first line on, and
 all that is derived from them; then replays the journal and holds every entry
-against it. It changes nothing in the ledger and asks nobody. Exit code 4 means
-differences.
+against it. It changes nothing in the ledger and asks nobody. While vaultd runs it reads
+a copy of one moment, which needs room in state_dir beyond spool.min_free. Exit code 4
+means differences.
 
 Where nothing differs it leaves a checkpoint, as the daemon's daily check does. The next
 verify goes on from there: it reads the lines that came since, and every entry that is on
@@ -173,7 +175,13 @@ func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (ver
 	if s, is := v.ledger.SafeMode(); is {
 		d.SafeMode = v.unknownSince(s)
 	}
-	found, err := how.Verify(ctx, v.ledger)
+	verify := how.Verify
+	if v.state != nil { // the daemon works with it
+		verify = func(ctx context.Context, l *boltledger.Ledger) (selfcheck.Verified, error) {
+			return how.VerifyCopy(ctx, l, v.cfg.Spool.MinFree)
+		}
+	}
+	found, err := verify(ctx, v.ledger)
 	if err != nil {
 		return d, err
 	}
@@ -202,28 +210,17 @@ func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (ver
 
 func isoTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// readHeadAndBalance returns head and balance of the same moment.
-func (v view) readHeadAndBalance() (ledger.Head, ledger.Balance) {
-	for {
-		head := v.ledger.Head()
-		balance := v.ledger.Balance()
-		if v.ledger.Head() == head {
-			return head, balance
-		}
-	}
-}
-
 func (d *verdict) setReport(v selfcheck.Verified) {
 	r := v.Report
 	d.LinesRead, d.EntriesRead = v.Lines, r.Entries
 	d.Lines, d.Entries, d.HeadLine, d.HeadHash, d.Balance = r.Lines, r.Entries+v.Resting, r.Head.N, r.Head.Hash.String(), r.Balance.String()
-	d.Moved, d.Omitted, d.LostPosts, d.PutBack, d.Replayed = len(v.Moved), r.Omitted, r.LostPosts, r.PutBack, true
+	d.Omitted, d.LostPosts, d.PutBack, d.Replayed = r.Omitted, r.LostPosts, r.PutBack, true
 	d.Archived, d.Compared, d.Differ = r.Sample.Archived, r.Sample.Compared, r.Sample.Differ
 	d.Accepted, d.Indexes = r.Accepted, []string{}
 	for _, i := range r.Indexes {
 		d.Indexes = append(d.Indexes, fmt.Sprintf("vault %s gave %s; accepted by uid %d at %s", i.Vault, i.Gave, i.UID, i.At))
 	}
-	for _, f := range v.Findings() {
+	for _, f := range r.Findings {
 		one := verdictFinding{Promise: f.Promise, Text: f.Text}
 		if !f.Key.IsZero() {
 			one.Key = f.Key.String()

@@ -23,7 +23,6 @@ type verdict struct {
 	Keys     []string         `json:"receiptKeys"` // public keys of the receipts of this ledger, its own first
 	Balance  string           `json:"balance"`
 	Kept     []keptHead       `json:"keptHeads,omitempty"` // those of --head
-	Moved    int              `json:"movedMeanwhile"`      // entries that changed while they were checked
 	Problems []verdictProblem `json:"problems"`
 
 	RestsOn     *verdictBasis    `json:"restsOn"`            // null: the whole ledger was read
@@ -138,9 +137,6 @@ func (d *verdict) printReplayed(w io.Writer) {
 	}
 	fmt.Fprintf(w, "JOURNAL   %s replayed, up to %s\n", present.FormatCount(d.LinesRead, "line", "lines"), d.HeadHash)
 	fmt.Fprintf(w, "PROMISES  %s held against the journal: %s\n", present.FormatCount(d.EntriesRead, "entry", "entries"), verdictWord(len(d.Findings)+int(d.Omitted)))
-	if d.Moved > 0 {
-		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", present.FormatCount(d.Moved, "entry", "entries"))
-	}
 	fmt.Fprintf(w, "BALANCE   %s\n", d.Balance)
 }
 

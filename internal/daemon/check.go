@@ -79,7 +79,7 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 
 // selfChecker returns what makes one check.
 func (d *Daemon) selfChecker() *selfcheck.Checker {
-	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, StateDir: d.cfg.StateDir, Program: d.cfg.Program, Now: d.cfg.Now, KeptFound: d.recordKept}
+	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, StateDir: d.cfg.StateDir, MinFree: d.cfg.SpoolMinFree, Program: d.cfg.Program, Now: d.cfg.Now, KeptFound: d.recordKept}
 }
 
 // recordKept commits what a check found of a kept folder. An entry that changed

@@ -1,8 +1,6 @@
 package proof
 
 import (
-	"context"
-
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -34,21 +32,4 @@ func (r *recentEntries) add(e ledger.Entry) {
 	delete(r.byKey, r.keys[r.next])
 	r.byKey[e.Key], r.keys[r.next] = e, e.Key
 	r.next = (r.next + 1) % len(r.keys)
-}
-
-// ChangedSince returns the entries that the lines behind line n tell of. Nothing is
-// concluded about them: their lines and their stored entry are of two moments.
-func ChangedSince(ctx context.Context, lines func(from uint64, fn func(uint64, []byte) error) error, n uint64) (map[archive.Key]bool, error) {
-	moved := map[archive.Key]bool{}
-	err := lines(n+1, func(_ uint64, stored []byte) error {
-		l, err := ledger.ParseLine(stored)
-		if err != nil {
-			return err
-		}
-		if k, err := archive.ParseKey(l.Key); err == nil {
-			moved[k] = true
-		}
-		return context.Cause(ctx)
-	})
-	return moved, err
 }

@@ -74,13 +74,10 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	t := newCounts(c)
 	t.fetches, t.acts = report.Downloads, report.Acts
 	r.count(ctx, t)
-	moved, err := proof.ChangedSince(ctx, c.Ledger.Lines, c.Head.N)
-	if err := errors.Join(r.failed, err); err != nil {
-		return nil, fmt.Errorf("examine the ledger: %w", err)
+	if r.failed != nil {
+		return nil, fmt.Errorf("examine the ledger: %w", r.failed)
 	}
-	hasMoved := func(f proof.Finding) bool { return moved[f.Key] }
-	differs := func() bool { return len(moved) == 0 && t.whole != report.Balance }
-	report.Findings = slices.DeleteFunc(report.Findings, hasMoved)
+	differs := func() bool { return t.whole != report.Balance }
 	isEqual := t.registrations.hasEqual()
 	again := !report.OK() || differs() || isEqual
 	if again && c.Examined != nil {
@@ -91,11 +88,9 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	case again && t.whole.Seen <= most:
 		r := &reader{c: c}
 		report = proof.Check(r.journal(ctx, nil), r.entries(ctx))
-		moved, err = proof.ChangedSince(ctx, c.Ledger.Lines, c.Head.N) // more may have, since the first check
-		if err := errors.Join(r.failed, err); err != nil {
-			return nil, fmt.Errorf("examine the ledger: %w", err)
+		if r.failed != nil {
+			return nil, fmt.Errorf("examine the ledger: %w", r.failed)
 		}
-		report.Findings = slices.DeleteFunc(report.Findings, hasMoved)
 	case isEqual:
 		report.Findings = append(report.Findings, proof.Finding{Promise: "I8", Text: "two entries list the same registration; vaultd verify --whole names them"})
 	}
@@ -108,7 +103,8 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	}
 	a.counts, a.proof, a.match, a.since = t.selected, report, t.match, t.since
 	a.hasDeliveries = t.deliveries.hasRows
-	a.Summary, err = a.newSummary(t, len(moved))
+	var err error
+	a.Summary, err = a.newSummary(t)
 	return a, err
 }
 
@@ -132,7 +128,7 @@ func (r *reader) keep(err error) {
 func (r *reader) lines(ctx context.Context) iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
 		r.keep(r.c.Ledger.Lines(1, func(n uint64, line []byte) error {
-			if n > r.c.Head.N || !yield(n, line) {
+			if !yield(n, line) {
 				return errStop
 			}
 			return context.Cause(ctx)

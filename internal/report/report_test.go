@@ -193,16 +193,13 @@ func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
 // What changes while the report is made is no contradiction, and is said.
 func TestReport_ChangedMeanwhile(t *testing.T) {
 	s := filled(t, "production")
-	c := s.config()
-	s.Item("Wagner 5").Refuse(noon, ledger.Cause{Code: "x"}) // after the head was read
-	a := examine(t, c)
-	kit.Want(t, "check agrees, moved", []any{a.Summary.Check.Agrees, a.Summary.Check.Moved}, []any{true, 1})
+	a := examine(t, s.config())
 	s.Item("Braun 15").Claim(noon)
 	for _, form := range []string{"html", "json", "csv"} {
 		text, end := written(t, a, form)
-		kit.Check(t, !end.Agrees && end.Rows == 8 && slices.Equal(end.Moved, []string{"discovered 0, now 1"}),
-			"%s: %+v, want not end.Agrees, end.Rows = 8, end.Moved = %v", form, end, []string{"discovered 0, now 1"})
-		kit.Check(t, form == "csv" || strings.Contains(text, "discovered 0, now 1"), "%s does not say it", form)
+		kit.Check(t, !end.Agrees && end.Rows == 8 && slices.Equal(end.Moved, []string{"discovered 1, now 2"}),
+			"%s: %+v, want not end.Agrees, end.Rows = 8, end.Moved = %v", form, end, []string{"discovered 1, now 2"})
+		kit.Check(t, form == "csv" || strings.Contains(text, "discovered 1, now 2"), "%s does not say it", form)
 	}
 }
 

@@ -99,10 +99,9 @@ type check struct {
 	Agrees   bool      `json:"agrees"`
 	Lines    uint64    `json:"lines"`
 	Entries  uint64    `json:"entries"`
-	Moved    int       `json:"movedMeanwhile"` // entries that changed during the check and stood aside
-	Findings []finding `json:"findings"`       // at most a thousand
-	Omitted  uint64    `json:"omitted"`        // findings beyond those
-	RestsOn  *restsOn  `json:"restsOn"`        // null: all of it was examined for this report
+	Findings []finding `json:"findings"` // at most a thousand
+	Omitted  uint64    `json:"omitted"`  // findings beyond those
+	RestsOn  *restsOn  `json:"restsOn"`  // null: all of it was examined for this report
 }
 
 type finding struct {
@@ -230,7 +229,7 @@ type unused struct {
 	Key   string `json:"key"`
 }
 
-func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
+func (a *Audit) newSummary(t *counts) (Summary, error) {
 	totals := t.monthlyTotals()
 	bills, err := billing.Bills(totals, a.c.Rule, a.c.Made.In(a.c.Location))
 	if err != nil {
@@ -241,7 +240,7 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 		return Summary{}, err
 	}
 	s := Summary{
-		Format: Format, About: a.newAbout(), Check: a.newCheck(moved),
+		Format: Format, About: a.newAbout(), Check: a.newCheck(),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
 		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: listSums(t.sums), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
 		OnTime: onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed}, Spread: t.spans.listSpread(t.deliveries.spread),
@@ -287,9 +286,9 @@ func (a *Audit) newAbout() about {
 	}
 }
 
-func (a *Audit) newCheck(moved int) check {
+func (a *Audit) newCheck() check {
 	r := a.proof
-	c := check{Agrees: r.OK(), Lines: r.Lines, Entries: r.Entries, Moved: moved, Findings: []finding{}, Omitted: r.Omitted, RestsOn: a.summarizeRestsOn()}
+	c := check{Agrees: r.OK(), Lines: r.Lines, Entries: r.Entries, Findings: []finding{}, Omitted: r.Omitted, RestsOn: a.summarizeRestsOn()}
 	if c.RestsOn != nil {
 		c.Entries += c.RestsOn.Entries
 	}

@@ -38,6 +38,7 @@ type Checker struct {
 	Drops       []*dropwork.Drop
 	Environment string
 	StateDir    string // holds the checkpoint; empty: none is left
+	MinFree     int64  // bytes that stay free on its disk
 	Program     string // version of this program, for the checkpoint
 	Now         func() archive.Instant
 
@@ -47,7 +48,7 @@ type Checker struct {
 }
 
 const (
-	pause    = 5 * time.Millisecond // between two short transactions
+	pause    = 5 * time.Millisecond // between two files
 	namedFew = 20                   // findings of one kind that are named
 )
 
@@ -65,20 +66,12 @@ func (e *unreadError) Error() string {
 	return "its folder cannot be read, and nothing is known of it: " + why
 }
 
-// Check makes one check. It checks twice where it finds something: the ledger may have changed between two reads of the
-// first check.
+// Check makes one check: of a copy of the ledger, then of the files.
 func (c *Checker) Check(ctx context.Context) (r Result) {
-	for range 2 {
-		found, err := c.checkLedger(ctx)
-		if err != nil {
-			r.Failed, r.At = err.Error(), c.Now().Wall
-			return r
-		}
-		if r.Ledger = found; len(found) == 0 {
-			break
-		}
-	}
-	if len(r.Ledger) == 0 {
+	var err error
+	if r.Ledger, err = c.checkLedger(ctx); err != nil {
+		r.Failed = err.Error()
+	} else if len(r.Ledger) == 0 {
 		err := c.CheckFiles(ctx, &r)
 		if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
 			r.Ledger = append(r.Ledger, broken.What)
@@ -98,9 +91,8 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 			found = append(found, what)
 		}
 	}
-	// In short transactions: a long one keeps the freed pages of the ledger from being used again.
-	o := Verification{StateDir: c.StateDir, Program: c.Program, Whole: true, Now: func() time.Time { return c.Now().Wall }, rest: pause}
-	v, err := o.Verify(ctx, c.Ledger)
+	o := Verification{StateDir: c.StateDir, Program: c.Program, Whole: true, Now: func() time.Time { return c.Now().Wall }, quiet: true}
+	v, err := o.VerifyCopy(ctx, c.Ledger, c.MinFree)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +100,7 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 	for _, p := range v.Problems {
 		add(p.Where + ": " + p.What)
 	}
-	for _, f := range v.Findings() {
+	for _, f := range v.Report.Findings {
 		add(f.String())
 	}
 	return found, nil

@@ -3,10 +3,8 @@
 // that are claimed or kept.
 //
 // It sends nothing, and changes nothing but what an entry says of its kept
-// folder. It works in short transactions with pauses, so that it never takes
-// the disk from the work. The ledger changes meanwhile, so two reads may be of
-// different moments: what they seem to find counts only when a second check
-// finds it too.
+// folder. Of a ledger at work it checks a copy of one moment; files are read
+// with pauses, so that it never takes the disk from the work.
 //
 // A verification without a finding leaves a checkpoint in the state directory,
 // from which the next one may go on. It is derived and never a source of truth:

@@ -2,6 +2,7 @@ package selfcheck
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -16,40 +17,37 @@ import (
 	"vaultd/internal/proof"
 )
 
-// replayed is what a replay of the journal up to one moment found.
+// replayed is what a replay of the journal found.
 type replayed struct {
 	report proof.Report
-	state  *proof.State         // nil: there is nothing to go on from
-	moved  map[archive.Key]bool // entries that changed after that moment: a finding about one of them proves nothing
+	state  *proof.State // nil: there is nothing to go on from
 	err    error
 }
 
 // replayWhole replays all lines.
-func replayWhole(ctx context.Context, l *boltledger.Ledger, end ledger.Head, balance ledger.Balance) (p replayed) {
-	r := &reader{ctx: ctx, ledger: l, end: end}
-	p.report, p.state = proof.CheckForLater(r.journal(1, balance), r.entries(l.EntriesOldestFirst))
-	return r.finish(p)
+func replayWhole(ctx context.Context, l *boltledger.Ledger) (p replayed) {
+	r := &reader{ctx: ctx, ledger: l}
+	p.report, p.state = proof.CheckForLater(r.journal(1), r.entries(l.EntriesOldestFirst))
+	p.err = r.err
+	return p
 }
 
 // replaySince replays the lines behind a state.
-func replaySince(ctx context.Context, l *boltledger.Ledger, s proof.State, end ledger.Head, balance ledger.Balance) (p replayed) {
-	r := &reader{ctx: ctx, ledger: l, end: end}
-	p.report, p.state, p.err = proof.Continue(s, r.journal(s.Head.N+1, balance), r.entries(func(fn func(ledger.Entry) error) error {
+func replaySince(ctx context.Context, l *boltledger.Ledger, s proof.State) (p replayed) {
+	r := &reader{ctx: ctx, ledger: l}
+	p.report, p.state, p.err = proof.Continue(s, r.journal(s.Head.N+1), r.entries(func(fn func(ledger.Entry) error) error {
 		return r.visitChanged(s.Head.N+1, fn)
 	}))
-	if p.err != nil {
-		return p
-	}
-	return r.finish(p)
+	p.err = cmp.Or(p.err, r.err)
+	return p
 }
 
 var errEnough = errors.New("enough")
 
-// reader reads a ledger for a replay up to one moment.
+// reader reads a ledger for a replay.
 type reader struct {
 	ctx    context.Context
 	ledger *boltledger.Ledger
-	end    ledger.Head
 
 	mu  sync.Mutex // lines are read ahead, while entries are looked up
 	err error      // guarded by mu
@@ -63,18 +61,11 @@ func (r *reader) keep(err error) {
 	}
 }
 
-func (r *reader) finish(p replayed) replayed {
-	if p.err = r.err; p.err == nil {
-		p.moved, p.err = proof.ChangedSince(r.ctx, r.ledger.Lines, r.end.N)
-	}
-	return p
-}
-
 // journal returns the journal from a line on.
-func (r *reader) journal(from uint64, balance ledger.Balance) proof.Journal {
+func (r *reader) journal(from uint64) proof.Journal {
 	lines := func(yield func(uint64, []byte) bool) {
 		r.keep(r.ledger.Lines(from, func(n uint64, line []byte) error {
-			if n > r.end.N || !yield(n, line) {
+			if !yield(n, line) {
 				return errEnough
 			}
 			return context.Cause(r.ctx)
@@ -93,19 +84,15 @@ func (r *reader) journal(from uint64, balance ledger.Balance) proof.Journal {
 		}
 		return entry(k)
 	}
-	return proof.Journal{Lines: lines, Head: r.end, Balance: &balance, Entry: entry, ByRemote: byRemote, Arrivals: r.arrivals()}
+	balance := r.ledger.Balance()
+	return proof.Journal{Lines: lines, Head: r.ledger.Head(), Balance: &balance, Entry: entry, ByRemote: byRemote, Arrivals: r.arrivals()}
 }
 
-// arrivals returns all arrivals, each once. One that enters another state meanwhile changed after the moment of the replay, and
-// nothing is concluded about it.
+// arrivals returns all arrivals.
 func (r *reader) arrivals() iter.Seq[arrival.Arrival] {
 	return func(yield func(arrival.Arrival) bool) {
-		seen := map[archive.Key]bool{}
 		r.keep(r.ledger.Arrivals(func(a arrival.Arrival) error {
-			if seen[a.Key] {
-				return nil
-			}
-			if seen[a.Key] = true; !yield(a) {
+			if !yield(a) {
 				return errEnough
 			}
 			return context.Cause(r.ctx)
@@ -128,17 +115,14 @@ func (r *reader) entries(visit func(func(ledger.Entry) error) error) iter.Seq[le
 // visitChanged calls fn once with each entry that is not at rest, or that a line from a number on is about.
 func (r *reader) visitChanged(from uint64, fn func(ledger.Entry) error) error {
 	keys := map[archive.Key]bool{}
-	err := r.ledger.Lines(from, func(n uint64, line []byte) error {
+	err := r.ledger.Lines(from, func(_ uint64, line []byte) error {
 		l, err := ledger.ParseLine(line)
 		if k, keyErr := archive.ParseKey(l.Key); err == nil && keyErr == nil { // else the replay reports the line
 			keys[k] = true
 		}
-		if n >= r.end.N {
-			return errEnough
-		}
 		return context.Cause(r.ctx)
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil {
 		return err
 	}
 	err = r.ledger.OpenEntries(func(e ledger.Entry) error {

@@ -19,7 +19,7 @@ type Verification struct {
 	Whole    bool   // reads everything, whatever the checkpoint says
 	Now      func() time.Time
 
-	rest time.Duration // after every few hundred records; then one core works
+	quiet bool // one core works
 }
 
 // Verified is what a verification found.
@@ -27,10 +27,9 @@ type Verified struct {
 	Problems []ledger.Problem // with pages, records, indexes and the chain
 	Proven   bool             // false: damage kept the promises from being checked
 	Report   proof.Report     // of the promises
-	Moved    map[archive.Key]bool
-	Basis    *Basis // what it rests on; nil: the whole ledger was read
-	Lines    uint64 // of the journal that were read
-	Resting  uint64 // entries at rest that were not read again
+	Basis    *Basis           // what it rests on; nil: the whole ledger was read
+	Lines    uint64           // of the journal that were read
+	Resting  uint64           // entries at rest that were not read again
 
 	// The journal is not the one that was verified before, in words; empty: it is, or nothing is known of one. It then leaves no
 	// checkpoint: the former one is the evidence.
@@ -42,17 +41,7 @@ type Verified struct {
 
 // OK reports whether nothing was found.
 func (v Verified) OK() bool {
-	return len(v.Problems) == 0 && v.OtherPast == "" && v.Proven && len(v.Findings()) == 0 && v.Report.Omitted == 0
-}
-
-// Findings returns those that prove something: none is about an entry that changed meanwhile.
-func (v Verified) Findings() (all []proof.Finding) {
-	for _, f := range v.Report.Findings {
-		if !v.Moved[f.Key] {
-			all = append(all, f)
-		}
-	}
-	return all
+	return len(v.Problems) == 0 && v.OtherPast == "" && v.Proven && len(v.Report.Findings) == 0 && v.Report.Omitted == 0
 }
 
 // Basis is the earlier verification that one rests on.
@@ -67,7 +56,20 @@ type Basis struct {
 // maxAge is how long the whole ledger may have been read ago: records rot without a line about them.
 const maxAge = 7 * 24 * time.Hour
 
-// Verify verifies a ledger: from its checkpoint on where there is one that can
+// VerifyCopy verifies a copy of a ledger that is at work. keep bytes stay free on its disk.
+func (o Verification) VerifyCopy(ctx context.Context, l *boltledger.Ledger, keep int64) (v Verified, err error) {
+	err = l.ReadCopy(ctx, keep, func(c *boltledger.Ledger) (err error) {
+		v, err = o.Verify(ctx, c)
+		return err
+	})
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok { // it cannot even be opened
+		v.Problems = []ledger.Problem{{Where: "pages", What: broken.What}}
+		return v, v.setReplay(nil)
+	}
+	return v, err
+}
+
+// Verify verifies a ledger that nobody changes meanwhile: from its checkpoint on where there is one that can
 // be used, and otherwise the whole. If nothing is found it leaves a checkpoint
 // for the next time. It changes nothing else.
 func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
@@ -96,8 +98,8 @@ func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verif
 func (o Verification) verifyWhole(ctx context.Context, l *boltledger.Ledger, past *title) (v Verified, err error) {
 	var p *replayed
 	began := o.Now()
-	problems, sound, err := l.VerifyWhole(ctx, o.rest, func(end ledger.Head, balance ledger.Balance) {
-		r := replayWhole(ctx, l, end, balance)
+	problems, sound, err := l.VerifyWhole(ctx, o.quiet, func() {
+		r := replayWhole(ctx, l)
 		p = &r
 	})
 	if err != nil {
@@ -134,8 +136,8 @@ func (v Verified) comparePast(l *boltledger.Ledger, past *title) (string, error)
 func (o Verification) verifySince(ctx context.Context, l *boltledger.Ledger, c *checkpoint) (v Verified, err error) {
 	var p *replayed
 	began := o.Now()
-	problems, sound, err := l.VerifySince(ctx, c.Records, func(end ledger.Head, balance ledger.Balance) {
-		r := replaySince(ctx, l, c.Replay, end, balance)
+	problems, sound, err := l.VerifySince(ctx, c.Records, func() {
+		r := replaySince(ctx, l, c.Replay)
 		p = &r
 	})
 	if err != nil {
@@ -169,7 +171,7 @@ func (v *Verified) setReplay(p *replayed) error {
 	if p.err != nil {
 		return p.err
 	}
-	v.Report, v.Moved, v.Proven = p.report, p.moved, true
+	v.Report, v.Proven = p.report, true
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,7 +206,7 @@ func TestVerify_I14_WhatItReadsAndWhatNot(t *testing.T) {
 		p.edit(row.damage(rest, open, p.finish(p.send())))
 		v := p.verify(p.how())
 		if v.Basis == nil || v.OK() == row.seen || v.Resting != 1 {
-			t.Errorf("%s: rests on %+v (%s), %d not read: %v %v", name, v.Basis, v.NotUsed, v.Resting, v.Problems, v.Findings())
+			t.Errorf("%s: rests on %+v (%s), %d not read: %v %v", name, v.Basis, v.NotUsed, v.Resting, v.Problems, v.Report.Findings)
 		}
 		w := p.verifyWhole()
 		kit.Check(t, !w.OK(), "%s: nobody finds it", name)
@@ -249,7 +250,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 			how.Program = "1.3.0"
 		}
 		v := p.verify(how)
-		if v.OK() || v.Basis != nil || len(v.Problems)+len(v.Findings()) > 0 || !strings.Contains(v.OtherPast, "no line tells that the ledger was put back") {
+		if v.OK() || v.Basis != nil || len(v.Problems)+len(v.Report.Findings) > 0 || !strings.Contains(v.OtherPast, "no line tells that the ledger was put back") {
 			t.Fatalf("round %d: %q %+v %q", round, v.OtherPast, v.Problems, v.NotUsed)
 		}
 		p.finish(p.send())
@@ -262,7 +263,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 	kit.Check(t, v.OtherPast != "", "another past after the daemon's check: none, want the evidence kept")
 	kit.Must(t, os.Remove(filepath.Join(p.Dir, CheckpointName)))
 	if v := p.verify(p.how()); !v.OK() {
-		t.Errorf("without a checkpoint: problems %v, findings %v, want none", v.Problems, v.Findings())
+		t.Errorf("without a checkpoint: problems %v, findings %v, want none", v.Problems, v.Report.Findings)
 	}
 }
 
@@ -303,7 +304,35 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 	for n := range rounds {
 		how := p.how()
 		how.Whole = n%4 == 0
-		v := p.verify(how)
+		v := kit.Value(how.VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t)
 		kit.Need(t, v.OK(), "%+v", v)
 	}
+}
+
+// A check for whose copy there is no room says so. It finds nothing, and leaves no checkpoint to go on from.
+func TestCheck_I26_NoRoomForACopy(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, MinFree: math.MaxInt64 / 2, Program: "1.2.0", Now: func() archive.Instant { return archive.Instant{Wall: p.now} }}
+	r := c.Check(t.Context())
+	kit.Holds(t, "why it was not made", r.Failed, "no room", p.Dir)
+	kit.Want(t, "findings", len(r.Ledger), 0)
+	kit.Fails(t, "a checkpoint", kit.Err(os.Lstat(filepath.Join(p.Dir, CheckpointName))), os.ErrNotExist)
+}
+
+// Damage that keeps the copy from being opened is a finding about the ledger.
+func TestCheck_I15_ACopyThatCannotBeOpened(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	p.finish(p.send())
+	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: func() archive.Instant { return archive.Instant{Wall: p.now} }}
+	name := filepath.Join(p.Dir, "ledger.db")
+	b := kit.Value(os.ReadFile(name))(t)
+	// Behind the back of the daemon: every page but the two of the head.
+	for at := 2 * 4096; at < len(b); at += 4096 {
+		b[at] ^= 0xff // its number
+	}
+	f := kit.Value(os.OpenFile(name, os.O_WRONLY, 0))(t)
+	_, err := f.WriteAt(b, 0)
+	kit.Must(t, errors.Join(err, f.Close()))
+	r := c.Check(t.Context())
+	kit.Check(t, len(r.Ledger) > 0 && r.Failed == "", "the check found %q and failed with %q, want damage found", r.Ledger, r.Failed)
 }

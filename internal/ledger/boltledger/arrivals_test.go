@@ -192,7 +192,7 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 			l := open(t, boltledger.Config{Dir: dir})
 			one := newArrival(t, l, 1)
 			one.hold("4711")
-			_, verified, err := l.VerifyWhole(t.Context(), 0, nil)
+			_, verified, err := l.VerifyWhole(t.Context(), false, nil)
 			kit.Must(t, err)
 			newArrival(t, l, 2).do(listedAs("4712"))
 			found, _, err := l.VerifySince(t.Context(), verified, nil)

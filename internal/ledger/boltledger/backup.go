@@ -39,18 +39,12 @@ func sendBackup(w io.Writer, compact func() (*os.File, int64, error)) (n int64, 
 }
 
 func (l *Ledger) compactCopy(ctx context.Context, keep int64) (made *os.File, size int64, err error) {
-	raw, err := l.Copy(ctx, keep)
-	if err != nil {
-		return nil, 0, err
-	}
-	// It ends before anything is sent: its room is free while a reader takes its time.
-	defer func() { err = errors.Join(err, raw.Close()) }()
-	c, err := openCopy(raw, l.dir)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer func() { err = errors.Join(err, c.db.Close()) }()
-	return c.compact(ctx, keep)
+	// The copy ends before anything is sent: its room is free while a reader takes its time.
+	err = l.ReadCopy(ctx, keep, func(c *Ledger) (err error) {
+		made, size, err = c.compact(ctx, keep)
+		return err
+	})
+	return made, size, err
 }
 
 // putAtOnce bounds what one commit of a compaction holds in memory, in bytes.

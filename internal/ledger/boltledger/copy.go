@@ -80,7 +80,11 @@ func (l *Ledger) waitForRest(ctx context.Context) {
 // copyMoment makes to a copy of one moment, by clone where the file system can do that.
 func (l *Ledger) copyMoment(ctx context.Context, to *os.File, keep int64, clone func(to, from *os.File) error) error {
 	// bbolt counts at the end of a write what is held, and an earlier copy may have ended since.
-	if err := l.withoutWriter(func() error { return nil }); err != nil {
+	writer, err := l.db.Begin(true)
+	if err == nil {
+		err = writer.Rollback() // it wrote nothing
+	}
+	if err != nil {
 		return err
 	}
 	return l.view(func(tx *bbolt.Tx) error {
@@ -181,7 +185,28 @@ func createAndRemove(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// openCopy opens a copy in dir for reading alone. The file stays open when the ledger is closed.
-func openCopy(f *os.File, dir string) (*Ledger, error) {
-	return openReadOnly(dir, f.Name(), func(string, int, os.FileMode) (*os.File, error) { return examineDuplicate(f) })
+// ReadCopy lets do read a [Ledger.Copy], in which nothing changes meanwhile. A copy that cannot be opened is a
+// [ledger.DamageError]: the ledger is damaged in the same way.
+func (l *Ledger) ReadCopy(ctx context.Context, keep int64, do func(*Ledger) error) error {
+	f, err := l.Copy(ctx, keep)
+	if err != nil {
+		return err
+	}
+	c, err := openCopy(f, l)
+	if err == nil {
+		err = errors.Join(do(c), c.db.Close())
+	}
+	return errors.Join(err, f.Close())
+}
+
+// openCopy opens a copy of l for reading alone. The file stays open when the ledger is closed.
+func openCopy(f *os.File, l *Ledger) (*Ledger, error) {
+	c, err := openReadOnly(l.dir, f.Name(), func(string, int, os.FileMode) (*os.File, error) { return examineDuplicate(f) })
+	if err == nil {
+		c.loc = l.loc
+		if err = c.view(c.readState); err != nil {
+			err = errors.Join(err, c.db.Close())
+		}
+	}
+	return c, err
 }

@@ -95,21 +95,20 @@ func (l *Ledger) DifferingIndexes() (all []ledger.Line, err error) {
 	return all, err
 }
 
-// checkDiffering compares what is kept with what the journal tells up to a
-// line. A comparison may have come since.
-func (p *part) checkDiffering(tx *bbolt.Tx, upTo, last uint64) error {
+// checkDiffering compares what is kept with what the journal tells.
+func (p *part) checkDiffering(tx *bbolt.Tx) error {
 	kept, err := readDiffering(tx)
 	if err != nil {
 		return err
 	}
 	told := p.check.differing
 	for v, n := range kept {
-		if n <= upTo && told[v] != n {
+		if told[v] != n {
 			return damage("the index of vault %s differed by line %d, the journal tells of line %d (0: of none)", v, n, told[v])
 		}
 	}
 	for v, n := range told {
-		if _, has := kept[v]; !has && last == upTo {
+		if _, has := kept[v]; !has {
 			return damage("the journal tells by line %d that the index of vault %s differed, the ledger does not remember it", n, v)
 		}
 	}

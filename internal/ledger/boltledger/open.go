@@ -107,29 +107,34 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 // isBehind says that it is older than its head, and to be opened all the same.
 func (l *Ledger) compareWithHead(outside *headRecord, o opening) (isBehind bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		info, s, err := readSelf(tx)
-		if err != nil {
+		if err := l.readState(tx); err != nil {
 			return err
 		}
-		l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks = info, s.head, s.balance(), s.arrivalBalance(), s.marks, s.alarmed, s.clocks
-		l.names = s.names
 		if err := l.loadCommitterState(tx); err != nil {
-			return err
-		}
-		if err := l.readSafeMode(tx); err != nil {
 			return err
 		}
 		if o.isCopy {
 			return nil
 		}
 		// A ledger older than its head would register again what was registered since.
-		err = checkOutsideHead(tx, info.ID, s.head, l.this, outside)
+		err := checkOutsideHead(tx, l.info.ID, l.end, l.this, outside)
 		if o.behind != nil && errors.Is(err, ledger.ErrRolledBack) {
 			isBehind, err = true, nil
 		}
 		return err
 	})
 	return isBehind, err
+}
+
+// readState reads what is kept in memory of a ledger as committed.
+func (l *Ledger) readState(tx *bbolt.Tx) error {
+	info, s, err := readSelf(tx)
+	if err != nil {
+		return err
+	}
+	l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks = info, s.head, s.balance(), s.arrivalBalance(), s.marks, s.alarmed, s.clocks
+	l.names = s.names
+	return l.readSafeMode(tx)
 }
 
 // loadCommitterState reads what the committer keeps in memory: the key of digests, and the newest entry.

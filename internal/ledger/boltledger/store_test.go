@@ -6,17 +6,12 @@
 package boltledger
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -184,109 +179,6 @@ func TestPages_I21_OneLeafAtATime(t *testing.T) {
 	all := kit.Value(l.usedBytes())(t)
 	used, pages := after.TotalAlloc-before.TotalAlloc, uint64(all-int64(l.db.Stats().FreeAlloc))
 	kit.Check(t, used <= pages/2, "%d bytes were allocated to check %d, want at most half", used, pages)
-}
-
-// outgrowMapping commits documents each of which makes the file larger than its
-// mapping. Each commit then waits until no transaction reads, and lets no new
-// one begin meanwhile.
-func outgrowMapping(ctx context.Context, t *testing.T, l *Ledger, first int) {
-	for n := range 9 {
-		cs := life(first + n)
-		s := cs[1].Events[0].(ledger.Sealed)
-		cs[1].Document.Metadata = bytes.Repeat([]byte("m"), 64<<10<<n)
-		s.Metadata = archive.Sum(cs[1].Document.Metadata)
-		s.Seal, cs[1].Events = cs[1].Document.Seal(s.Package), []ledger.Event{s}
-		for _, c := range cs[:2] {
-			if rs, err := l.Apply(ctx, c); err != nil || rs[0].Err != nil {
-				t.Errorf("document %d: %v (%v), want it committed", n, rs, err)
-				return
-			}
-		}
-	}
-}
-
-// endsInTime fails the test where fn and another goroutine wait for each other.
-func endsInTime(t *testing.T, fn func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); fn() }()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatal("a minute is over, want neither to wait for the other")
-	}
-}
-
-// A check opens several transactions of one moment. A commit that makes the
-// file larger than its mapping comes in between.
-func TestVerify_I25_TheFileOutgrowsItsMapping(t *testing.T) {
-	l := newLedger(t, Config{mapped: 1})
-	endsInTime(t, func() {
-		grown := make(chan struct{})
-		go func() { defer close(grown); outgrowMapping(t.Context(), t, l, 1) }()
-		c := newChecker(t.Context(), l)
-		c.workers = 500
-		for {
-			err := c.atOneMoment(func(txs []*bbolt.Tx) error {
-				for _, tx := range txs {
-					kit.Want(t, "transactions", tx.ID(), txs[0].ID())
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			select {
-			case <-grown:
-				return
-			default:
-			}
-		}
-	})
-	sound(t, l)
-}
-
-// growing is the context of a check. The first time that the check asks it,
-// within its transactions, a commit begins that makes the file larger than its
-// mapping; from then on no new transaction can begin before those of the check
-// have ended.
-type growing struct {
-	context.Context
-	once *sync.Once
-	grow func()
-}
-
-func (g growing) Err() error {
-	g.once.Do(func() {
-		go g.grow()
-		for stacks := make([]byte, 1<<20); !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("bbolt.(*DB).mmap(")); {
-			runtime.Gosched()
-		}
-	})
-	return g.Context.Err()
-}
-
-// A check from an earlier one on holds its transactions to its end. It opens no
-// other ones, and does not wait within them for what runs at the same time.
-func TestVerifySince_I25_TheFileOutgrowsItsMapping(t *testing.T) {
-	l := newLedger(t, Config{mapped: 1})
-	apply(t, l, atOnce(life(1)))
-	_, v, err := l.VerifyWhole(t.Context(), 0, nil)
-	kit.Must(t, err)
-	apply(t, l, atOnce(life(2)))
-	read := 0
-	endsInTime(t, func() {
-		grown := make(chan struct{})
-		ctx := growing{t.Context(), &sync.Once{}, func() { defer close(grown); outgrowMapping(t.Context(), t, l, 3) }}
-		found, _, err := l.VerifySince(ctx, v, func(ledger.Head, ledger.Balance) {
-			kit.Want(t, "the error", l.Lines(1, func(uint64, []byte) error { read++; return nil }), nil)
-		})
-		kit.Check(t, err == nil && len(found) <= 0, "the check found %v (%v), want nothing", found, err)
-		<-grown
-	})
-	kit.Check(t, read != 0, "no line was read while the check ran, want some")
-	sound(t, l)
 }
 
 // stalled blocks its first write until let is closed.

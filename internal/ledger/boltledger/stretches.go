@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -62,9 +61,6 @@ func (p *part) countEntry(e ledger.Entry) {
 // takeIn adds what a part found to what the check found.
 func (c *checker) takeIn(p *part) error {
 	for _, problem := range p.found {
-		if c.again && slices.Contains(c.found, problem) {
-			continue
-		}
 		if c.found = append(c.found, problem); len(c.found) >= maxProblems {
 			return errEnough
 		}
@@ -73,9 +69,9 @@ func (c *checker) takeIn(p *part) error {
 }
 
 // runAlone makes a check that is not spread over workers.
-func (c *checker) runAlone(check func(p *part) error) error {
+func (c *checker) runAlone(check func(p *part, tx *bbolt.Tx) error) error {
 	p := &part{check: c}
-	err := check(p)
+	err := c.ledger.view(func(tx *bbolt.Tx) error { return check(p, tx) })
 	return cmp.Or(c.takeIn(p), err)
 }
 
@@ -88,7 +84,6 @@ type stretch struct {
 // walk hands the stretches of a bucket out, and merges what was found in them.
 type walk struct {
 	bucket []byte
-	view   func(worker int, fn func(*bbolt.Tx) error) error
 	check  func(p *part, tx *bbolt.Tx, k, v []byte) error
 	merge  func(*part) error // called with one part after the other, in the order of the keys
 	from   []byte            // the walk begins behind this key; nil: with the first one
@@ -106,8 +101,7 @@ type walk struct {
 
 // eachRecord calls check with every pair of a bucket, and then merge with each part.
 func (c *checker) eachRecord(bucket []byte, check func(p *part, tx *bbolt.Tx, k, v []byte) error) error {
-	shortly := func(_ int, fn func(*bbolt.Tx) error) error { return c.ledger.view(fn) }
-	return c.walkBucket(&walk{bucket: bucket, view: shortly, check: check, merge: c.takeIn})
+	return c.walkBucket(&walk{bucket: bucket, check: check, merge: c.takeIn})
 }
 
 func (c *checker) walkBucket(w *walk) error {
@@ -117,36 +111,33 @@ func (c *checker) walkBucket(w *walk) error {
 	w.changed.L, w.waiting = &w.mu, map[int]*part{}
 	w.after = w.from
 	var workers sync.WaitGroup
-	for worker := range c.workers {
-		workers.Go(func() { c.workOn(w, worker) })
+	for range c.workers {
+		workers.Go(func() { c.workOn(w) })
 	}
 	workers.Wait()
 	return w.err
 }
 
 // workOn reads one stretch after the other, until none is left or a part could not be merged.
-func (c *checker) workOn(w *walk, worker int) {
+func (c *checker) workOn(w *walk) {
 	for {
 		p := &part{check: c}
-		s, ok := w.takeNext(c, worker, p)
+		s, ok := w.takeNext(c, p)
 		if !ok {
 			return
 		}
 		if p.err == nil {
 			p.err = context.Cause(c.ctx)
 		}
-		if p.err == nil && s.number > 0 {
-			p.err = c.restBetween()
-		}
 		if p.err == nil {
-			p.err = w.view(worker, func(tx *bbolt.Tx) error { return w.readStretch(tx, s, p) })
+			p.err = c.ledger.view(func(tx *bbolt.Tx) error { return w.readStretch(tx, s, p) })
 		}
 		w.hand(s.number, p)
 	}
 }
 
 // takeNext takes the next stretch. It notes in p why the stretch could not be found.
-func (w *walk) takeNext(c *checker, worker int, p *part) (s stretch, ok bool) {
+func (w *walk) takeNext(c *checker, p *part) (s stretch, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Bounded: where one stretch takes long, the parts of the others must not pile up.
@@ -158,7 +149,7 @@ func (w *walk) takeNext(c *checker, worker int, p *part) (s stretch, ok bool) {
 	}
 	s = stretch{number: w.taken, after: w.after}
 	w.taken++
-	p.err = w.view(worker, func(tx *bbolt.Tx) error { s.last, w.end = w.findStretch(tx); return nil })
+	p.err = c.ledger.view(func(tx *bbolt.Tx) error { s.last, w.end = w.findStretch(tx); return nil })
 	if w.after = s.last; p.err != nil {
 		w.end = true
 	}

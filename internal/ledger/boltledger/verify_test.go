@@ -42,7 +42,7 @@ func TestVerifySince_I14_LeavesWhatTheWholeLeaves(t *testing.T) {
 		rs, err := l.Apply(t.Context(), cs...)
 		kit.Must(t, err)
 		latest(t, ds, rs)
-		found, whole, err := l.VerifyWhole(t.Context(), 0, nil)
+		found, whole, err := l.VerifyWhole(t.Context(), false, nil)
 		kit.Need(t, err == nil && len(found) <= 0, "round %d: the check found %v (%v), want nothing", round, found, err)
 		changed := round == 0 || slices.ContainsFunc(ds, func(d *doc) bool { rev, ok := resting[d.e.Key]; return ok && rev != d.e.Rev })
 		if !changed {

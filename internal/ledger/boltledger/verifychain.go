@@ -21,15 +21,14 @@ type chainPart struct {
 	compared []ledger.Line // of comparisons with the archive's index
 }
 
-// checkChain computes the chain of the journal anew from its first line. Each block states the hash before it, so that
+// checkChain computes the chain of the journal anew behind the key from; nil: from its first line. Each block states the hash before it, so that
 // the stretches can be read at the same time: what joins two of them is checked when the second one is taken in.
-func (c *checker) checkChain() error {
-	shortly := func(_ int, fn func(*bbolt.Tx) error) error { return c.ledger.view(fn) }
-	err := c.walkBucket(&walk{bucket: journalBucket, view: shortly, check: checkBlock, merge: c.joinChain})
+func (c *checker) checkChain(from []byte) error {
+	err := c.walkBucket(&walk{bucket: journalBucket, from: from, check: checkBlock, merge: c.joinChain})
 	if err != nil {
 		return err
 	}
-	return c.runAlone(func(p *part) error { return p.checkChainEnd(c.end) })
+	return c.runAlone(checkChainEnd)
 }
 
 // joinChain joins a stretch of the journal to those before it.
@@ -112,32 +111,26 @@ func (p *part) checkReason(tx *bbolt.Tx, l ledger.Line) error {
 	return nil
 }
 
-// checkChainEnd checks the computed chain against the journal, which may have grown meanwhile.
-func (p *part) checkChainEnd(h ledger.Head) error {
-	return p.check.viewAlone(func(tx *bbolt.Tx) error {
-		// The journal may have grown since: the head at the last line that was read must be the one that the chain gave.
-		kept, err := headAt(tx, h.N)
-		if err == nil && kept != h {
-			err = damage("the chain does not lead to the head")
-		}
-		if err == nil {
-			s, sErr := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
-			last, lastErr := headAt(tx, ^uint64(0))
-			err = errors.Join(sErr, lastErr)
-			if err == nil && s.head != last {
-				err = damage("the head is not that of the last line")
-			}
-			// A summary that forgot an alarm would let safe mode look as if it had never been.
-			if err == nil && s.alarmed.Before(p.check.alarmed) { // a later one came meanwhile
-				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", p.check.alarmed, s.alarmed)
-			}
-			if err == nil {
-				err = p.checkDiffering(tx, h.N, last.N)
-			}
-		}
-		if err == nil { // a count that cannot be read is one of the figures, and those can be counted anew
-			return p.reportError(countsBucket, errors.Join(checkFetchKeys(tx), p.check.fetches.compareWith(tx)))
-		}
-		return p.reportError(journalBucket, err)
-	})
+// checkChainEnd checks the computed chain against the journal and what is kept of it.
+func checkChainEnd(p *part, tx *bbolt.Tx) error {
+	c := p.check
+	s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
+	last, lastErr := headAt(tx, ^uint64(0))
+	switch {
+	case errors.Join(err, lastErr) != nil:
+		err = errors.Join(err, lastErr)
+	case last != c.end:
+		err = damage("the chain does not lead to the head")
+	case s.head != last:
+		err = damage("the head is not that of the last line")
+	// A summary that forgot an alarm would let safe mode look as if it had never been.
+	case s.alarmed.Before(c.alarmed):
+		err = damage("the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.alarmed)
+	default:
+		err = p.checkDiffering(tx)
+	}
+	if err == nil { // a count that cannot be read is one of the figures, and those can be counted anew
+		return p.reportError(countsBucket, errors.Join(checkFetchKeys(tx), c.fetches.compareWith(tx)))
+	}
+	return p.reportError(journalBucket, err)
 }

@@ -115,31 +115,30 @@ func wasTakenOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
 }
 
 // checkNames checks that each record of a name leads to an entry that bears it.
-// The names of all entries were looked up in the same transaction.
-func (c *checker) checkNames(tx *bbolt.Tx) error {
-	return c.runAlone(func(p *part) error {
-		slices.SortFunc(c.names.former, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
-		counted := uint64(0)
-		err := p.checkNumbers(tx)
-		if err != nil {
-			return err
+// The names of all entries were looked up before.
+func checkNames(p *part, tx *bbolt.Tx) error {
+	c := p.check
+	slices.SortFunc(c.names.former, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	counted := uint64(0)
+	err := p.checkNumbers(tx)
+	if err != nil {
+		return err
+	}
+	err = c.eachName(tx, func(k, v []byte, counts bool) error {
+		if counts {
+			counted++
+			return nil
 		}
-		err = c.eachName(tx, func(k, v []byte, counts bool) error {
-			if counts {
-				counted++
-				return nil
-			}
-			return p.checkName(tx, k, v)
-		})
-		if err != nil || counted == c.names.found {
-			return err
+		return p.checkName(tx, k, v)
+	})
+	if err != nil || counted == c.names.found {
+		return err
+	}
+	return c.eachName(tx, func(k, v []byte, counts bool) error {
+		if !counts {
+			return nil
 		}
-		return c.eachName(tx, func(k, v []byte, counts bool) error {
-			if !counts {
-				return nil
-			}
-			return p.checkName(tx, k, v)
-		})
+		return p.checkName(tx, k, v)
 	})
 }
 

@@ -64,64 +64,45 @@ func (v Verified) recount() *recount {
 // It does not read again the lines before, nor the records of entries at rest, of their documents and of names that did
 // not change. Every page of the trees is read but for those leaves. The caller must know that no entry that was at rest
 // changed since; package proof tells. The error is ErrOtherJournal where the line is not that of the earlier check.
-func (l *Ledger) VerifySince(ctx context.Context, v Verified, beside Beside) ([]ledger.Problem, Verified, error) {
-	for {
-		c := newChecker(ctx, l)
-		c.beside, c.end, c.alarmed = beside, v.Head, v.Alarmed
-		c.fetches.add(v.Fetches)
-		maps.Copy(c.differing, v.Differing)
-		err := c.atOneMoment(func(txs []*bbolt.Tx) error { return c.checkSince(v, txs) })
-		c.running.Wait() // not within the transactions: it opens its own
-		switch {
-		// Two commits came before the pages were found, and nothing else was read: it begins again.
-		case errors.Is(err, errOvertaken):
-			continue
-		case errors.Is(err, ErrOtherJournal):
-			return nil, Verified{}, fmt.Errorf("%w: line %d", ErrOtherJournal, v.Head.N)
-		}
-		return c.found, c.sound, err
+func (l *Ledger) VerifySince(ctx context.Context, v Verified, beside func()) ([]ledger.Problem, Verified, error) {
+	c := newChecker(ctx, l)
+	c.beside, c.end, c.alarmed = beside, v.Head, v.Alarmed
+	c.fetches.add(v.Fetches)
+	maps.Copy(c.differing, v.Differing)
+	err := c.checkSince(v)
+	if errors.Is(err, ErrOtherJournal) {
+		return nil, Verified{}, fmt.Errorf("%w: line %d", ErrOtherJournal, v.Head.N)
 	}
+	return c.found, c.sound, err
 }
 
-// recent is what a check since an earlier one reads, at one moment.
+// recent is what a check since an earlier one reads.
 type recent struct {
-	txs     []*bbolt.Tx
 	changed []archive.Key // entries that a line is about since, in order
 	reread  []archive.Key // those, and the ones that are not at rest, in order
 }
 
-func (c *checker) checkSince(v Verified, txs []*bbolt.Tx) error {
-	c.tx = txs[0]
-	now := &recent{txs: txs, changed: []archive.Key{}, reread: []archive.Key{}}
+func (c *checker) checkSince(v Verified) error {
+	now := &recent{changed: []archive.Key{}, reread: []archive.Key{}}
 	read := func(bucket []byte, keys []archive.Key, check func(p *part, tx *bbolt.Tx, k, v []byte) error) error {
-		return c.walkBucket(&walk{bucket: bucket, keys: keys, view: inTransactions(txs), check: check, merge: c.takeIn})
-	}
-	inOne := func(bucket []byte, check func(p *part, tx *bbolt.Tx, k, v []byte) error) error {
-		return read(bucket, nil, check)
+		return c.walkBucket(&walk{bucket: bucket, keys: keys, check: check, merge: c.takeIn})
 	}
 	return c.runPasses(slices.Concat([]pass{
-		{pagesWord, func() error { return c.findRecent(v, now) }},
+		{pagesWord, func() error {
+			return c.ledger.view(func(tx *bbolt.Tx) error { return c.findRecent(tx, v, now) })
+		}},
 		{metaBucket, func() error { return c.compareRecountSince(v, now) }},
-		{openBucket, func() error { return read(openBucket, nil, checkEntry(openBucket, doneBucket)) }},
+		{openBucket, func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }},
 		{doneBucket, func() error { return read(doneBucket, now.changed, checkEntry(doneBucket, openBucket)) }},
 		{docBucket, func() error { return read(docBucket, now.reread, checkDocument) }},
-		{dueBucket, func() error { return read(dueBucket, nil, checkDue) }},
-		{scanBucket, func() error { return read(scanBucket, nil, checkScan) }},
-	}, arrivalPasses(inOne), []pass{
-		{journalBucket, func() error {
-			err := c.walkBucket(&walk{bucket: journalBucket, from: lineKey(v.Head.N), view: inTransactions(txs), check: checkBlock, merge: c.joinChain})
-			if err != nil {
-				return err
-			}
-			return c.runAlone(func(p *part) error { return p.checkChainEnd(c.end) })
-		}},
-	}))
+		{dueBucket, func() error { return c.eachRecord(dueBucket, checkDue) }},
+		{scanBucket, func() error { return c.eachRecord(scanBucket, checkScan) }},
+	}, arrivalPasses(c.eachRecord), []pass{{journalBucket, func() error { return c.checkChain(lineKey(v.Head.N)) }}}))
 }
 
 // findRecent finds what is to be read, and checks the pages that lead there: all but the leaves with entries and documents
 // that are not read, and with lines before the one that was verified.
-func (c *checker) findRecent(v Verified, now *recent) error {
-	tx := now.txs[0]
+func (c *checker) findRecent(tx *bbolt.Tx, v Verified, now *recent) error {
 	t, err := c.ledger.openPages(tx, func() error { return context.Cause(c.ctx) })
 	if err != nil {
 		return err
@@ -144,7 +125,7 @@ func (c *checker) findRecent(v Verified, now *recent) error {
 	if err != nil {
 		return err
 	}
-	if err := now.readKeys(v); err != nil {
+	if err := now.readKeys(tx, v); err != nil {
 		return err
 	}
 	for _, name := range resting {
@@ -154,8 +135,7 @@ func (c *checker) findRecent(v Verified, now *recent) error {
 }
 
 // readKeys reads which entries changed since, and which are not at rest.
-func (r *recent) readKeys(v Verified) error {
-	tx := r.txs[0]
+func (r *recent) readKeys(tx *bbolt.Tx, v Verified) error {
 	// A line of that number with another hash is one of another past of this ledger.
 	if h, err := headAt(tx, v.Head.N); err != nil || h != v.Head {
 		return ErrOtherJournal
@@ -199,37 +179,18 @@ func (r *recent) leadsToRead(low, high []byte) bool {
 // compareRecountSince compares balance, totals, counts and the number of lines with what the entries add up to: those at rest
 // as they were verified, and the others as they are.
 func (c *checker) compareRecountSince(v Verified, now *recent) error {
-	tx := now.txs[0]
-	s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
-	if err != nil {
-		return c.runAlone(func(p *part) error { return p.reportError(metaBucket, err) })
-	}
-	c.startBeside(s.head, s.balance())
-	all, done := v.recount(), v.recount()
-	count := func(bucket []byte, keys []archive.Key, sums ...*recount) error {
-		return c.walkBucket(&walk{
-			bucket: bucket, keys: keys, view: inTransactions(now.txs),
-			check: func(p *part, tx *bbolt.Tx, k, v []byte) error {
-				e, err := decodeEntryAt(bucket, k, v)
-				if err != nil {
-					return nil // reported by the pass over entries
-				}
-				p.countEntry(e)
-				return p.checkNamesOf(bucket, tx, e)
-			},
-			merge: func(p *part) error {
-				for _, sum := range sums {
-					sum.add(p.counted)
-				}
-				return c.takeIn(p)
-			},
-		})
-	}
-	if err := cmp.Or(count(openBucket, nil, all), count(doneBucket, now.changed, all, done)); err != nil {
-		return err
-	}
-	if c.sound, err = newVerified(tx, s, done); err != nil {
-		return c.runAlone(func(p *part) error { return p.reportError(countsBucket, err) })
-	}
-	return c.runAlone(func(p *part) error { return p.compareSummary(tx, s, all) })
+	return c.runAlone(func(p *part, tx *bbolt.Tx) error {
+		s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
+		if err != nil {
+			return p.reportError(metaBucket, err)
+		}
+		all, done := v.recount(), v.recount()
+		if err := cmp.Or(c.countEntries(openBucket, nil, all), c.countEntries(doneBucket, now.changed, all, done)); err != nil {
+			return err
+		}
+		if c.sound, err = newVerified(tx, s, done); err != nil {
+			return p.reportError(countsBucket, err)
+		}
+		return p.compareSummary(tx, s, all)
+	})
 }
