@@ -232,7 +232,7 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 		return out, err
 	}
 	// The new ledger gets its place by one rename. After a crash before it the call begins anew, and after it the ledger is there, in safe mode.
-	out.Kept, err = r.Commit()
+	out.Kept, err = r.Commit(ctx)
 	return out, err
 }
 

@@ -190,19 +190,3 @@ func (l *Ledger) finishOpening(dir string) (err error) {
 	})
 	return err
 }
-
-// updateOnce makes one write transaction before the committer runs, with the same fault injection.
-func (l *Ledger) updateOnce(fn func(*bbolt.Tx) error) error {
-	return recoverDamage(func() error {
-		tx, err := l.db.Begin(true)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // does nothing after the commit
-		if err := fn(tx); err != nil {
-			return err
-		}
-		// As the committer does, with the same faults in tests.
-		return l.commitDurably(tx)
-	})
-}

@@ -139,17 +139,17 @@ func (r *Replacement) config() Config {
 // Commit closes the replacement and puts it in its place. A ledger that was there is kept
 // beside it under the name that is returned; empty: there was none. After a crash either the
 // old ledger is there or the new one, never none and never half of one.
-func (r *Replacement) Commit() (kept string, err error) {
-	if kept, err = r.commit(); err != nil {
+func (r *Replacement) Commit(ctx context.Context) (kept string, err error) {
+	if kept, err = r.commit(ctx); err != nil {
 		err = fmt.Errorf("replace ledger %q: %w", pathIn(r.c.Dir, fileName), err)
 	}
 	return kept, err
 }
 
-func (r *Replacement) commit() (kept string, err error) {
+func (r *Replacement) commit(ctx context.Context) (kept string, err error) {
 	// The last commit before the ledger gets its place. There it has no outside head until the next start makes it.
 	next := beginIncarnation(max(r.after, r.Ledger.this.n) + 1)
-	if err := r.Ledger.askCommitter(context.Background(), next); err != nil {
+	if err := r.Ledger.askCommitter(ctx, next); err != nil {
 		return "", err
 	}
 	// Closed and synced before it gets its place: what is renamed is whole.
@@ -356,6 +356,6 @@ func Restore(ctx context.Context, c ReplacementConfig) (done RestoreResult, err 
 	}
 	done.Info, done.Head = r.Ledger.Info(), r.Ledger.Head()
 	done.Safe, _ = r.Ledger.SafeMode()
-	done.Kept, err = r.Commit()
+	done.Kept, err = r.Commit(ctx)
 	return done, err
 }

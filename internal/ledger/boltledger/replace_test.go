@@ -408,7 +408,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	adopted := newDoc(t, r.Ledger, 10)
 	adopted.do(adopted.claim(), ledger.ReconcileRequired{})
 	sound(t, r.Ledger)
-	kept, err := r.Commit()
+	kept, err := r.Commit(t.Context())
 	if err = errors.Join(err, r.Discard()); err != nil || kept == "" {
 		t.Fatalf("the former ledger is kept as %q (%v), want a name", kept, err)
 	}
