@@ -41,7 +41,8 @@ type view struct {
 	daemonIsRoot bool // the running daemon may read and write everything
 }
 
-// readAtOneMoment calls do with a copy of the ledger where the daemon works with it, and else with the ledger itself.
+// readAtOneMoment calls do with a copy of the ledger where the daemon works
+// with it, and else with the ledger itself.
 func (v view) readAtOneMoment(ctx context.Context, do func(*boltledger.Ledger) error) error {
 	if v.state == nil {
 		return do(v.ledger)

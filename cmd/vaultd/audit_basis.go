@@ -10,10 +10,10 @@ import (
 	"vaultd/internal/selfcheck"
 )
 
-// examineLedger examines a ledger that nobody changes meanwhile as verify does, for a report, and puts it into
-// c with what it found. notes say what people should know of the checkpoint. If
-// something was found, the report examines everything itself: it names what
-// verify need not name.
+// examineLedger examines a ledger that nobody changes meanwhile as verify does,
+// for a report, and puts it into c with what it found. notes say what people
+// should know of the checkpoint. If something was found, the report examines
+// everything itself: it names what verify need not name.
 func (v view) examineLedger(ctx context.Context, a *app, l *boltledger.Ledger, c *report.Config, what extent) (notes []string, err error) {
 	how := selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now}
 	c.Ledger, c.Head, c.Balance = l, l.Head(), l.Balance()

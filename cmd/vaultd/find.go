@@ -100,7 +100,8 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 	return fail(exitFailed, fmt.Errorf("nothing that was taken has %q in its names, numbers, references or additional parameters", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)
 }
 
-// printNumbered prints the entries with a key, clientUUID or bumId, which the ledger finds without the catalog.
+// printNumbered prints the entries with a key, clientUUID or bumId, which the
+// ledger finds without the catalog.
 func (a *app) printNumbered(v view, number string) error {
 	es, err := v.findByNumber(number)
 	for _, e := range es {

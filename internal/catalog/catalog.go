@@ -311,7 +311,8 @@ func (c *Catalog) noteWorks() {
 	}
 }
 
-// awaitLines waits until the ledger has lines that the file does not tell of, and then a little for more of them.
+// awaitLines waits until the ledger has lines that the file does not tell of,
+// and then a little for more of them.
 func (c *Catalog) awaitLines(ctx context.Context) {
 	var gathered <-chan time.Time // nil: nothing to gather yet
 	for {

@@ -21,7 +21,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// The ways to open a file. The cache of a connection is 8 MB for writing and 2 MB for reading; of tables that SQLite makes for a question no file is made.
+// The ways to open a file. The cache of a connection is 8 MB for writing and 2
+// MB for reading; of tables that SQLite makes for a question no file is made.
 const (
 	commonPragmas = "_pragma=temp_store(2)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"
 	// writePragmas: what is replaced in the file is overwritten. In WAL mode with synchronous=normal a commit syncs nothing, and a power cut may take the last commits and nothing else.
@@ -49,7 +50,8 @@ func openDatabase(path, pragmas string) (*sql.DB, error) {
 	return db, err
 }
 
-// databaseURL names a file, whose path may hold any character; an empty one is a file of its own that SQLite removes at once.
+// databaseURL names a file, whose path may hold any character; an empty one is
+// a file of its own that SQLite removes at once.
 func databaseURL(path, pragmas string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas}).String()
 }

@@ -66,7 +66,8 @@ func (c *Catalog) readRows(ctx context.Context, fn func(*sql.Rows) error, statem
 	return nil
 }
 
-// visitRows calls scan with each row. A value of another kind is damage: without that row an answer would be silently incomplete.
+// visitRows calls scan with each row. A value of another kind is damage:
+// without that row an answer would be silently incomplete.
 func visitRows(ctx context.Context, db queryer, scan func(*sql.Rows) error, statement string, args ...any) error {
 	rows, err := db.QueryContext(ctx, statement, args...)
 	if err != nil {

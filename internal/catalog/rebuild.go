@@ -72,7 +72,8 @@ func (c *Catalog) build(ctx context.Context, path string) (err error) {
 	return c.copyEntries(ctx, w, path)
 }
 
-// copyEntries enters all entries of the ledger, many in one transaction. path is empty where no file needs to be on the disk.
+// copyEntries enters all entries of the ledger, many in one transaction. path
+// is empty where no file needs to be on the disk.
 func (c *Catalog) copyEntries(ctx context.Context, w *writer, path string) error {
 	plain := context.WithoutCancel(ctx)
 	start, all := c.cfg.Ledger.Head(), max(c.cfg.Ledger.Balance().Seen, 1)

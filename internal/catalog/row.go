@@ -101,7 +101,8 @@ func (r row) values(origin, party int64) (values []any, text string) {
 // foldedLines returns the forms of a text, each in a line, as far as SQLite can compare them.
 func foldedLines(text string) string { return storable(strings.Join(spellingsOf(text), "\n")) }
 
-// storable returns a text with another character for those at which SQLite would stop, and that its index replaces.
+// storable returns a text with another character for those at which SQLite
+// would stop, and that its index replaces.
 func storable(text string) string { return unstorable.Replace(strings.ToValidUTF8(text, "\ufffd")) }
 
 var unstorable = strings.NewReplacer("\x00", "\ufffd", "\ufffe", "\ufffd", "\uffff", "\ufffd")
@@ -111,7 +112,8 @@ const (
 	markSize  = 12     // characters of it
 )
 
-// markBeginning returns the piece of a document's text that is for a key or number, or the beginning of that piece for the beginning of one.
+// markBeginning returns the piece of a document's text that is for a key or
+// number, or the beginning of that piece for the beginning of one.
 func markBeginning(mark string) string {
 	if m := []rune(strings.ToLower(mark)); len(m) > markSize {
 		mark = string(m[:markSize])
@@ -119,7 +121,8 @@ func markBeginning(mark string) string {
 	return markStart + storable(strings.ToLower(mark))
 }
 
-// partyToken returns three characters, which no text has, for the number of a party: a piece of the index.
+// partyToken returns three characters, which no text has, for the number of a
+// party: a piece of the index.
 func partyToken(id int64) string {
 	const first, many = '\ue000', 6400 // the private area of Unicode
 	return string([]rune{first + rune(id/many/many%many), first + rune(id/many%many), first + rune(id%many)})
@@ -133,8 +136,9 @@ func deliveredAt(e ledger.Entry) time.Time {
 	return e.CompletedAt()
 }
 
-// dayOf returns the day of a date, since 1970; nil where it does not begin with year, month and day: dates of a sidecar that nobody
-// checked may be written in another way.
+// dayOf returns the day of a date, since 1970; nil where it does not begin with
+// year, month and day: dates of a sidecar that nobody checked may be written in
+// another way.
 func dayOf(date string) any {
 	t, err := time.Parse(time.DateOnly, date[:min(len(date), len(time.DateOnly))])
 	if err != nil {

@@ -67,9 +67,11 @@ func (c *Catalog) List(ctx context.Context, f Filter, tell func(why string), fn 
 	return c.ListSorted(ctx, f, Sorting{}, pageRows, tell, fn)
 }
 
-// ListSorted calls fn with each entry that the filter selects, in an order, and returns what fn returns first. It reads the list in
-// parts of at most so many rows, some 100 bytes each. An entry that changes meanwhile is given as it is then; between two parts it may
-// be given twice or not at all. tell is that of Search.
+// ListSorted calls fn with each entry that the filter selects, in an order, and
+// returns what fn returns first. It reads the list in parts of at most so many
+// rows, some 100 bytes each. An entry that changes meanwhile is given as it is
+// then; between two parts it may be given twice or not at all. tell is that of
+// Search.
 func (c *Catalog) ListSorted(ctx context.Context, f Filter, s Sorting, part int, tell func(why string), fn func(ledger.Entry) error) error {
 	if !s.After.IsZero() {
 		if _, ok, err := c.cfg.Ledger.Entry(s.After); err != nil || !ok {
@@ -91,7 +93,8 @@ func (c *Catalog) ListSorted(ctx context.Context, f Filter, s Sorting, part int,
 	})
 }
 
-// listAll calls fn with all entries in the order of their keys, which is that of the ledger: it needs no catalog.
+// listAll calls fn with all entries in the order of their keys, which is that
+// of the ledger: it needs no catalog.
 func (c *Catalog) listAll(ctx context.Context, s Sorting, fn func(ledger.Entry) error) error {
 	walk, behind := c.cfg.Ledger.EntriesNewestFirst, -1
 	if s.Reverse {
@@ -165,8 +168,9 @@ func (c *Catalog) visit(ctx context.Context, q question, tell func(string), fn f
 	}
 }
 
-// ready returns a file that has all that the ledger had when it was called; lacks says why it may not have it. The error is an
-// [*IncompleteError] where no file is ready until then.
+// ready returns a file that has all that the ledger had when it was called;
+// lacks says why it may not have it. The error is an [*IncompleteError] where
+// no file is ready until then.
 func (c *Catalog) ready(ctx context.Context, until time.Time, tell func(string)) (f *readable, lacks string, err error) {
 	for {
 		c.mu.Lock()
@@ -258,8 +262,9 @@ func (c *Catalog) readPart(ctx context.Context, f *readable, q question, last *s
 	return spots, err
 }
 
-// statement returns the statement for the rows of a selection behind a spot. Those of several states are asked for one after the other, so
-// that the index of states helps.
+// statement returns the statement for the rows of a selection behind a spot.
+// Those of several states are asked for one after the other, so that the index
+// of states helps.
 func (q question) statement(s selection, last *spot) (statement string, args []any) {
 	from := "document d"
 	if len(s.matches) > 0 {
@@ -301,7 +306,8 @@ func (c *Catalog) readFile(ctx context.Context, f *readable, fn func(context.Con
 		if !isOpen {
 			return errClosed
 		}
-		// A connection opens what lies under the name now. Another file there would share the log of the open one.
+		// A connection opens what lies under the name now. Another file there
+		// would share the log of the open one.
 		if err := c.checkFile(f.of); err != nil {
 			return err
 		}
@@ -312,7 +318,8 @@ func (c *Catalog) readFile(ctx context.Context, f *readable, fn func(context.Con
 
 var errClosed = &rebuildError{"it was closed"}
 
-// noteUnread tells the writer of damage that a question met. It returns nil where the file will be another one.
+// noteUnread tells the writer of damage that a question met. It returns nil
+// where the file will be another one.
 func (c *Catalog) noteUnread(f *readable, err error) error {
 	again := reasonToRebuild(err)
 	switch {

@@ -10,9 +10,11 @@ import (
 	"modernc.org/sqlite"
 )
 
-// OpenStopped returns the catalog of a ledger for a command that has the lock of the state directory, while no daemon runs. It
-// creates no file there and changes none: a file of another user would lock the daemon out. What stands in the way of reading is in the
-// status, and a question then makes a private one. Close gives back what is open.
+// OpenStopped returns the catalog of a ledger for a command that has the lock
+// of the state directory, while no daemon runs. It creates no file there and
+// changes none: a file of another user would lock the daemon out. What stands
+// in the way of reading is in the status, and a question then makes a private
+// one. Close gives back what is open.
 func OpenStopped(ctx context.Context, cfg Config) *Catalog {
 	c := New(cfg)
 	c.isKept = false
@@ -54,8 +56,9 @@ func (c *Catalog) openStopped(ctx context.Context) (err error) {
 	return nil
 }
 
-// openPrivate makes a file that only this process sees, which SQLite removes as soon as it has it open: a copy of the one that is open, else
-// from the ledger. The caller holds writing.
+// openPrivate makes a file that only this process sees, which SQLite removes as
+// soon as it has it open: a copy of the one that is open, else from the ledger.
+// The caller holds writing.
 func (c *Catalog) openPrivate(ctx context.Context) (f *readable, err error) {
 	w, err := c.copyStopped(ctx)
 	if w == nil && err == nil {
@@ -78,7 +81,8 @@ func (c *Catalog) openPrivate(ctx context.Context) (f *readable, err error) {
 	return f, nil
 }
 
-// copyStopped returns a private copy of the open file that tells of all lines; nil: there is none, or it cannot be used.
+// copyStopped returns a private copy of the open file that tells of all lines;
+// nil: there is none, or it cannot be used.
 func (c *Catalog) copyStopped(ctx context.Context) (w *writer, err error) {
 	c.mu.Lock()
 	f := c.file

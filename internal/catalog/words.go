@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// selection collects what every row meets that a question may be about. Each hit is compared with the ledger afterwards.
+// selection collects what every row meets that a question may be about. Each
+// hit is compared with the ledger afterwards.
 type selection struct {
 	where   []string
 	args    []any
@@ -22,7 +23,8 @@ func (s *selection) add(condition string, args ...any) {
 	s.args = append(s.args, args...)
 }
 
-// mostParties bounds the parties that contain a word and are looked up in the index. Where more do, the rows are read.
+// mostParties bounds the parties that contain a word and are looked up in the
+// index. Where more do, the rows are read.
 const mostParties = 300
 
 // addWords adds that every word occurs in the text of a document or in its party.
@@ -72,7 +74,8 @@ func (s *selection) addName(name string) {
 	s.addMatch(pieces)
 }
 
-// storable returns the forms as SQLite compares them; ok is false where one has no character, or is no text: any document may have it.
+// storable returns the forms as SQLite compares them; ok is false where one has
+// no character, or is no text: any document may have it.
 func (w word) storable() (forms []string, ok bool) {
 	for _, f := range w {
 		if f == "" || !utf8.ValidString(f) {
@@ -92,7 +95,8 @@ func containsAny(column string, pieces []string) (condition string, args []any) 
 	return strings.Join(any, " OR "), args
 }
 
-// addMatch adds that the text has one of the pieces, where the index can tell: it holds pieces of three characters.
+// addMatch adds that the text has one of the pieces, where the index can tell:
+// it holds pieces of three characters.
 func (s *selection) addMatch(pieces []string) {
 	var any []string
 	for _, p := range pieces {

@@ -40,7 +40,8 @@ type place struct {
 // mostRemembered bounds what a writer remembers of origins and parties.
 const mostRemembered = 20_000
 
-// openWriter opens the only connection that changes a file, and prepares its statements. first makes the tables.
+// openWriter opens the only connection that changes a file, and prepares its
+// statements. first makes the tables.
 func openWriter(ctx context.Context, path, pragmas string, first ...string) (w *writer, err error) {
 	db, err := openDatabase(path, pragmas)
 	if err != nil {
@@ -164,8 +165,10 @@ func (w *writer) inTransaction(ctx context.Context, at ledger.Head, fn func() er
 }
 
 var (
-	// errErased says that the ledger does not have the texts of a row any more. Their words stand in many places of the file: as names of
-	// parties, in segments of the index that are merged some day, in the log. A new file has none of them.
+	// errErased says that the ledger does not have the texts of a row any more.
+	// Their words stand in many places of the file: as names of parties, in
+	// segments of the index that are merged some day, in the log. A new file
+	// has none of them.
 	errErased = &rebuildError{"a document was erased, and its words go with the file"}
 	errOlder  = &rebuildError{"a document came that is older than many others"}
 	// errLate says that rows with later keys are in the file: they must be taken out first.
@@ -260,7 +263,8 @@ func (w *writer) checkNoRow(ctx context.Context, k archive.Key) error {
 	return err
 }
 
-// enterShared returns the numbers of a row's origin and of its party, and enters those that are new; party is zero where it names none.
+// enterShared returns the numbers of a row's origin and of its party, and
+// enters those that are new; party is zero where it names none.
 func (w *writer) enterShared(ctx context.Context, r row) (origin, party int64, err error) {
 	m := r.shown()
 	of := []any{string(r.Route), r.Drop, strings.ToLower(r.Drop), string(r.Vault), m.Type}
@@ -304,8 +308,9 @@ func (w *writer) numberOf(ctx context.Context, name string, find *sql.Stmt, by [
 	return id, nil
 }
 
-// enterAll enters the entries with these keys, which are in order, as they are now. Rows stand in the order of their keys: where one is
-// late, the rows behind it are entered again.
+// enterAll enters the entries with these keys, which are in order, as they are
+// now. Rows stand in the order of their keys: where one is late, the rows
+// behind it are entered again.
 func (c *Catalog) enterAll(ctx context.Context, w *writer, keys []archive.Key) error {
 	for len(keys) > 0 {
 		err := c.enter(ctx, w, keys[0])

@@ -69,9 +69,9 @@ func (o Verification) VerifyCopy(ctx context.Context, l *boltledger.Ledger, keep
 	return v, err
 }
 
-// Verify verifies a ledger that nobody changes meanwhile: from its checkpoint on where there is one that can
-// be used, and otherwise the whole. If nothing is found it leaves a checkpoint
-// for the next time. It changes nothing else.
+// Verify verifies a ledger that nobody changes meanwhile: from its checkpoint
+// on where there is one that can be used, and otherwise the whole. If nothing
+// is found it leaves a checkpoint for the next time. It changes nothing else.
 func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
 	c, past, err := o.readCheckpoint(l)
 	switch {

@@ -10,18 +10,20 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes the ledger at one moment to w and returns the number of bytes. The
-// committer goes on meanwhile.
+// Backup writes the ledger at one moment to w and returns the number of bytes.
+// The committer goes on meanwhile.
 //
-// What is written is a copy without free pages: nothing that was wiped from an entry is
-// in it. It is made of a [Ledger.Copy], whose errors it returns, and sent when it is whole. Neither
-// making it nor a reader of w that stalls holds the ledger. It needs room for two copies, and leaves keep bytes
-// free on the disk.
+// What is written is a copy without free pages: nothing that was wiped from an
+// entry is in it. It is made of a [Ledger.Copy], whose errors it returns, and
+// sent when it is whole. Neither making it nor a reader of w that stalls holds
+// the ledger. It needs room for two copies, and leaves keep bytes free on the
+// disk.
 func (l *Ledger) Backup(ctx context.Context, w io.Writer, keep int64) (n int64, err error) {
 	return sendBackup(w, func() (*os.File, int64, error) { return l.compactCopy(ctx, keep) })
 }
 
-// BackupInPlace is Backup of a ledger that nobody else works with. It reads the ledger itself and needs room for one copy.
+// BackupInPlace is Backup of a ledger that nobody else works with. It reads the
+// ledger itself and needs room for one copy.
 func (l *Ledger) BackupInPlace(ctx context.Context, w io.Writer, keep int64) (n int64, err error) {
 	return sendBackup(w, func() (*os.File, int64, error) { return l.compact(ctx, keep) })
 }
@@ -50,8 +52,9 @@ func (l *Ledger) compactCopy(ctx context.Context, keep int64) (made *os.File, si
 // putAtOnce bounds what one commit of a compaction holds in memory, in bytes.
 const putAtOnce = 4 << 20
 
-// compact copies what is in the buckets into a file without a name, and returns how much of that file
-// is used. It is as good as its source; nobody waits for it to be on the disk.
+// compact copies what is in the buckets into a file without a name, and returns
+// how much of that file is used. It is as good as its source; nobody waits for
+// it to be on the disk.
 func (l *Ledger) compact(ctx context.Context, keep int64) (made *os.File, size int64, err error) {
 	// A backup of a damaged ledger would be trusted on the day when it is needed.
 	if err := l.checkAllPages(func() error { return context.Cause(ctx) }); err != nil {

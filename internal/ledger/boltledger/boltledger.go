@@ -12,10 +12,10 @@
 //
 // After a crash every change whose callback ran is in the ledger. Each other
 // change is there as a whole or not at all: the file is as a commit left it.
-// The outside head (ledger.head) may be behind the ledger, never ahead; a
+// The outside head (ledger.head.N) may be behind the ledger, never ahead; a
 // ledger that is behind its head was rolled back and is refused.
 //
-// Where to read: open.go opens, committer.go queues and commits, groupcommit.go
+// The files: open.go opens, committer.go queues and commits, groupcommit.go
 // builds one commit, sharednames.go holds what no entry can know alone, names.go
 // finds an entry by its names, read.go, queues.go and attention.go
 // answer questions, parts.go reads much in short transactions, totals.go and

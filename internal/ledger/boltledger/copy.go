@@ -40,12 +40,15 @@ func (e *NoRoomError) Error() string {
 // Unwrap makes it a lack of space like any other.
 func (e *NoRoomError) Unwrap() error { return syscall.ENOSPC }
 
-// Copy copies the file of the ledger as it is at one moment, free pages included, into a file without a name in the state
-// directory. It leaves keep bytes free on the disk, else it fails with a [*NoRoomError]. The caller closes the copy, which
-// ends it; so does a crash.
+// Copy copies the file of the ledger as it is at one moment, free pages
+// included, into a file without a name in the state directory. It leaves keep
+// bytes free on the disk, else it fails with a [*NoRoomError]. The caller
+// closes the copy, which ends it; so does a crash.
 //
-// The committer goes on. A copy holds the pages of its moment, and those that commits free meanwhile cannot be used again
-// before it ends. Where that becomes much, it is given up and tried again when the ledger is at rest; at last it fails with ErrBusy.
+// The committer goes on. A copy holds the pages of its moment, and those that
+// commits free meanwhile cannot be used again before it ends. Where that
+// becomes much, it is given up and tried again when the ledger is at rest; at
+// last it fails with ErrBusy.
 func (l *Ledger) Copy(ctx context.Context, keep int64) (to *os.File, err error) {
 	if to, err = createUnnamed(l.dir); err != nil {
 		return nil, err
@@ -92,8 +95,10 @@ func (l *Ledger) copyMoment(ctx context.Context, to *os.File, keep int64, clone 
 		if err != nil {
 			return err
 		}
-		// A commit writes to pages alone that this transaction cannot reach, and to the meta pages. So the pages of the moment are the
-		// same whenever they are read, and the meta pages, which are not, are taken from the transaction.
+		// A commit writes to pages alone that this transaction cannot reach,
+		// and to the meta pages. So the pages of the moment are the same
+		// whenever they are read, and the meta pages, which are not, are taken
+		// from the transaction.
 		if clone(to, l.file) != nil {
 			err = l.copyPages(ctx, to, tx.Size(), keep)
 		}
@@ -139,7 +144,8 @@ func (l *Ledger) copyPages(ctx context.Context, to *os.File, size, keep int64) e
 	part := make([]byte, copiedAtOnce)
 	for at := int64(0); at < size; at += int64(len(part)) {
 		part = part[:min(copiedAtOnce, size-at)]
-		// The file grows by no more than what is held, and what was held once is there to be used beside the next copy.
+		// The file grows by no more than what is held, and what was held once
+		// is there to be used beside the next copy.
 		if held := int64(l.db.Stats().PendingPageN) * int64(l.db.Info().PageSize); held > max(leastHeld, size/50) {
 			return ErrBusy
 		}
@@ -185,8 +191,9 @@ func createAndRemove(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadCopy lets do read a [Ledger.Copy], in which nothing changes meanwhile. A copy that cannot be opened is a
-// [ledger.DamageError]: the ledger is damaged in the same way.
+// ReadCopy lets do read a [Ledger.Copy], in which nothing changes meanwhile. A
+// copy that cannot be opened is a [ledger.DamageError]: the ledger is damaged
+// in the same way.
 func (l *Ledger) ReadCopy(ctx context.Context, keep int64, do func(*Ledger) error) error {
 	f, err := l.Copy(ctx, keep)
 	if err != nil {

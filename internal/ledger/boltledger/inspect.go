@@ -61,8 +61,9 @@ func inspect(name string, open func(string, int, os.FileMode) (*os.File, error))
 	return info, head, err
 }
 
-// openReadOnly opens a ledger file without a committer and without a head: nothing is written, and a crash leaves nothing behind.
-// dir is where a copy of it is made.
+// openReadOnly opens a ledger file without a committer and without a head:
+// nothing is written, and a crash leaves nothing behind. dir is where a copy of
+// it is made.
 func openReadOnly(dir, name string, open func(string, int, os.FileMode) (*os.File, error)) (*Ledger, error) {
 	l := &Ledger{dir: dir, loc: time.UTC}
 	err := recoverDamage(func() (err error) {

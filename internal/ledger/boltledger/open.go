@@ -94,7 +94,8 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 			return err
 		}
 	}
-	// Safe mode and the later incarnation are one commit. A crash before it leaves a ledger that is still behind its head.
+	// Safe mode and the later incarnation are one commit. A crash before it
+	// leaves a ledger that is still behind its head.
 	if isBehind {
 		if err := l.enterRolledBack(*o.behind, outside); err != nil {
 			return err
@@ -137,7 +138,8 @@ func (l *Ledger) readState(tx *bbolt.Tx) error {
 	return l.readSafeMode(tx)
 }
 
-// loadCommitterState reads what the committer keeps in memory: the key of digests, and the newest entry.
+// loadCommitterState reads what the committer keeps in memory: the key of
+// digests, and the newest entry.
 func (l *Ledger) loadCommitterState(tx *bbolt.Tx) (err error) {
 	if l.secret, err = readSecret(tx.Bucket(metaBucket)); err != nil {
 		return err
@@ -166,9 +168,11 @@ func (l *Ledger) readSafeMode(tx *bbolt.Tx) (err error) {
 	return nil
 }
 
-// finishOpening brings the outside head up to date, and marks the entries that are still to be marked.
+// finishOpening brings the outside head up to date, and marks the entries that
+// are still to be marked.
 func (l *Ledger) finishOpening(dir string) (err error) {
-	// A crash before this leaves the head behind the ledger, or a new incarnation without one: both are known at the next start.
+	// A crash before this leaves the head behind the ledger, or a new
+	// incarnation without one: both are known at the next start.
 	if l.head, err = openHead(dir, l.info.ID, l.this.n, l.end); err != nil {
 		return err
 	}

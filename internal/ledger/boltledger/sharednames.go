@@ -249,8 +249,9 @@ func (g *groupCommit) addSameNumber(e ledger.Entry, ev ledger.Event) (ledger.Eve
 	return recovered, err
 }
 
-// addFoundIdentity adds to a registration that was found the clientUUID to which its number was given, where nobody told it:
-// an entry may not list the number any more, and then only the bucket of names knows the generation.
+// addFoundIdentity adds to a registration that was found the clientUUID to
+// which its number was given, where nobody told it: an entry may not list the
+// number any more, and then only the bucket of names knows the generation.
 func (g *groupCommit) addFoundIdentity(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
 	found, ok := ev.(ledger.RegistrationFound)
 	if !ok || !found.ID.IsZero() {

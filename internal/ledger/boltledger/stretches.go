@@ -234,7 +234,8 @@ func (w *walk) hand(number int, p *part) {
 	w.changed.Broadcast()
 }
 
-// recordsToCheck is how many records it takes to check a value: a journal block has a line in about sixty bytes.
+// recordsToCheck is how many records it takes to check a value: a journal block
+// has a line in about sixty bytes.
 func recordsToCheck(bucket, v []byte) int {
 	if bytes.Equal(bucket, journalBucket) {
 		return 1 + len(v)/250

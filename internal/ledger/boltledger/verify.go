@@ -28,9 +28,10 @@ var errEnough = errors.New("enough problems")
 // against a recount, and before all that every page of the file: each reached
 // once, none of them free. If a page is wrong, what is on it is not read.
 //
-// It changes nothing, and needs little memory whatever the ledger's size. Nobody may commit meanwhile: of a ledger at work
-// a copy is checked, see VerifyCopy. All cores work, and the findings do not tell how
-// many there are. The error is the context's.
+// It changes nothing, and needs little memory whatever the ledger's size.
+// Nobody may commit meanwhile: of a ledger at work a copy is checked, see
+// VerifyCopy. All cores work, and the findings do not tell how many there are.
+// The error is the context's.
 func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) {
 	found, _, err := l.VerifyWhole(ctx, false, nil)
 	return found, err
@@ -45,9 +46,10 @@ func (l *Ledger) VerifyCopy(ctx context.Context, keep int64) (found []ledger.Pro
 	return found, err
 }
 
-// VerifyWhole is Verify with something that runs beside it; nil: nothing does. It does not run where
-// pages are damaged, because it reads what lies on them. A quiet check works on one core alone, with beside behind it.
-// Without a problem it returns what was found sound, from which VerifySince can go on.
+// VerifyWhole is Verify with something that runs beside it; nil: nothing does.
+// It does not run where pages are damaged, because it reads what lies on them.
+// A quiet check works on one core alone, with beside behind it. Without a
+// problem it returns what was found sound, from which VerifySince can go on.
 func (l *Ledger) VerifyWhole(ctx context.Context, quiet bool, beside func()) ([]ledger.Problem, Verified, error) {
 	c := newChecker(ctx, l)
 	if c.beside, c.quiet = beside, quiet; quiet {
@@ -139,8 +141,8 @@ type checker struct {
 	differing differing // by the comparisons that the journal tells of
 }
 
-// compareRecount compares balance, totals and the number of lines with what all entries add up to, and the names with those
-// that entries bear.
+// compareRecount compares balance, totals and the number of lines with what all
+// entries add up to, and the names with those that entries bear.
 func (c *checker) compareRecount() error {
 	return c.runAlone(func(p *part, tx *bbolt.Tx) error {
 		s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
@@ -158,8 +160,9 @@ func (c *checker) compareRecount() error {
 	})
 }
 
-// countEntries adds the entries of a bucket, or those of the keys alone, to the sums, and looks up their names. A record that
-// cannot be read is not counted: the pass over entries reports it.
+// countEntries adds the entries of a bucket, or those of the keys alone, to the
+// sums, and looks up their names. A record that cannot be read is not counted:
+// the pass over entries reports it.
 func (c *checker) countEntries(bucket []byte, keys []archive.Key, sums ...*recount) error {
 	return c.walkBucket(&walk{
 		bucket: bucket, keys: keys,

@@ -21,8 +21,10 @@ type chainPart struct {
 	compared []ledger.Line // of comparisons with the archive's index
 }
 
-// checkChain computes the chain of the journal anew behind the key from; nil: from its first line. Each block states the hash before it, so that
-// the stretches can be read at the same time: what joins two of them is checked when the second one is taken in.
+// checkChain computes the chain of the journal anew behind the key from; nil:
+// from its first line. Each block states the hash before it, so that the
+// stretches can be read at the same time: what joins two of them is checked
+// when the second one is taken in.
 func (c *checker) checkChain(from []byte) error {
 	err := c.walkBucket(&walk{bucket: journalBucket, from: from, check: checkBlock, merge: c.joinChain})
 	if err != nil {
