@@ -15,9 +15,8 @@ import (
 )
 
 // The due index has a second part, behind all steps: every entry that people are told
-// of, by class, by drop folder and vault, and by the time at which it was taken. So
-// nobody walks over half a million open entries to say how many there are, or which of
-// them is the oldest.
+// of, by class, by drop folder and vault, and by the time at which it was taken. How
+// many there are, and which of them is the oldest, is read from keys alone.
 
 // classBit marks the part of the classes: no step has such a number.
 const classBit = 0x80
@@ -33,7 +32,7 @@ func attentionKey(e ledger.Entry) []byte {
 }
 
 // CountAttention counts the entries of a class that were taken before a time; zero: all of them.
-// It adds up the counts of days, and reads the index of no more than the one day that the time lies in.
+// It reads the keys of the index and no entry.
 func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (counts []ledger.AttentionCount, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		queues, err := queuesOf(tx, classBit|ledger.Step(class))
@@ -57,41 +56,17 @@ func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (count
 	return counts, nil
 }
 
+// countClass counts the keys of one drop folder and vault; the oldest one is told of whatever its time.
 func countClass(tx *bbolt.Tx, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
 	cur := tx.Bucket(dueBucket).Cursor()
 	k, _ := cur.Seek(prefix)
 	if _, c.Oldest, _, err = decodeDueKey(k); err != nil {
 		return c, err
 	}
-	end := endOfCount(prefix, before)
-	rest := bytes.Clone(prefix) // from where on entries are counted one by one
-	days := tx.Bucket(countsBucket).Cursor()
-	for k, v := days.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = days.Next() {
-		next := dayAfter(k)
-		// The day that the time lies in counts in part only.
-		if bytes.Compare(next, end) > 0 {
-			break
-		}
-		n, err := decodeCount(k, v)
-		if err != nil {
-			return c, err
-		}
-		c.Entries += int(n)
-		rest = next
-	}
-	if before.IsZero() {
-		return c, nil
-	}
-	for k, _ := cur.Seek(rest); k != nil && bytes.Compare(k, end) < 0; k, _ = cur.Next() {
+	for end := endOfCount(prefix, before); k != nil && bytes.Compare(k, end) < 0; k, _ = cur.Next() {
 		c.Entries++
 	}
 	return c, nil
-}
-
-// dayAfter returns where the day after that of a class's count begins.
-func dayAfter(k []byte) []byte {
-	at := len(k) - 8
-	return binary.BigEndian.AppendUint64(bytes.Clone(k[:at]), binary.BigEndian.Uint64(k[at:])+dayNanos)
 }
 
 // endOfCount is the first key of a queue that does not count: the one at that time, or with

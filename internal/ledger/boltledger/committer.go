@@ -275,7 +275,7 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 func (l *Ledger) beginGroup(tx *bbolt.Tx) *groupCommit {
 	return &groupCommit{
 		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, arrivals: l.arrivals, marks: l.marks, alarmed: l.alarmed, clocks: l.clocks, safe: l.safe,
-		totals: map[string]spanTotal{}, counts: map[string]int64{},
+		totals: map[string]spanTotal{}, counts: map[string]uint64{},
 		entries: map[archive.Key]*changedEntry{}, names: l.names, newest: l.newest,
 	}
 }

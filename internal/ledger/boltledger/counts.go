@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -21,56 +20,29 @@ const (
 	countArchived  = 'a' // then a quarter of an hour and a drop folder: entries that are archived, by the service's time
 	countDelivered = 'd' // then the same: entries that are delivered, by this machine's time
 	countFetches   = 'f' // then a span of time: downloads that were announced
-	// From classBit on it is a key of the second part of the due index up to its time, and then a day: entries of a class, by
-	// the time at which they were taken.
 )
-
-// dayNanos is the day of UTC by which classes are counted.
-const dayNanos = uint64(24 * time.Hour)
 
 // count is the value of a count.
 type count struct{ number uint64 }
 
-// lostCount is the value of a count from which more was taken than was in it. It was too low, and what it should be is not known.
-const lostCount = math.MaxUint64
-
 func decodeCount(k, v []byte) (uint64, error) {
 	n, err := countForm.decode(v)
-	if err == nil && n.number == lostCount {
-		err = errors.New("was too low: more was taken away than had been counted")
-	}
 	if err != nil {
 		return 0, damage("counts %q: %v", bytes.ToValidUTF8(k, nil), err)
 	}
 	return n.number, nil
 }
 
-// addToCount changes a count. One that is zero is not kept. The error is a [ledger.DamageError] where the count cannot be read;
-// then nothing was changed.
-func addToCount(tx *bbolt.Tx, k []byte, change int64) error {
-	b := tx.Bucket(countsBucket)
-	n := int64(0)
-	if v := b.Get(k); v != nil {
+// addToCount adds to a count. The error is a [ledger.DamageError] where the count cannot be read; then nothing was changed.
+func addToCount(tx *bbolt.Tx, k []byte, more uint64) error {
+	if v := tx.Bucket(countsBucket).Get(k); v != nil {
 		stored, err := decodeCount(k, v)
 		if err != nil {
 			return err
 		}
-		n = int64(stored)
+		more += stored
 	}
-	switch n += change; {
-	case n == 0:
-		return b.Delete(k)
-	case n < 0: // it stays wrong until it is counted anew: a zero here could pass for right at the next check
-		return putValue(tx, countsBucket, k, countForm.encode(&count{lostCount}))
-	}
-	return putValue(tx, countsBucket, k, countForm.encode(&count{uint64(n)}))
-}
-
-// classCountKey returns the count that an entry's key in the second part of the due index belongs to.
-func classCountKey(attention []byte) []byte {
-	at := 2 + int(attention[1])
-	n := binary.BigEndian.Uint64(attention[at:])
-	return binary.BigEndian.AppendUint64(bytes.Clone(attention[:at]), n-n%dayNanos)
+	return putValue(tx, countsBucket, k, countForm.encode(&count{more}))
 }
 
 // completedCountKey returns the count that an archived or a delivered entry belongs to; nil: it belongs to none.
@@ -90,30 +62,16 @@ func quarterKey(kind byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, orderedSeconds(t.UTC().Truncate(quarterHour)))
 }
 
-// countKeys returns every count that an entry belongs to.
-func countKeys(e ledger.Entry) (keys [][]byte) {
-	if k := attentionKey(e); k != nil {
-		keys = append(keys, classCountKey(k))
-	}
-	if k := completedCountKey(e); k != nil {
-		keys = append(keys, k)
-	}
-	return keys
-}
-
-// changeCount has this commit change a count; k is nil where there is none.
-func (g *groupCommit) changeCount(k []byte, change int64) {
-	if k != nil {
-		g.counts[string(k)] += change
+// countCompletion has this commit count an entry that it archives or delivers. Both states are final: nothing is taken from a count.
+func (g *groupCommit) countCompletion(before, after ledger.Entry) {
+	if k := completedCountKey(after); k != nil && completedCountKey(before) == nil {
+		g.counts[string(k)]++
 	}
 }
 
-// writeCounts writes what this commit changes of the counts. One that cannot be read stays as it is.
+// writeCounts writes what this commit adds to the counts. One that cannot be read stays as it is.
 func (g *groupCommit) writeCounts() error {
 	for _, k := range sortedKeys(g.counts) {
-		if g.counts[k] == 0 {
-			continue
-		}
 		if err := g.leaveDamagedFigure(addToCount(g.tx, []byte(k), g.counts[k])); err != nil {
 			return err
 		}

@@ -63,29 +63,6 @@ func TestCommit_I23_AFigureThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A count from which more is taken than is in it stays wrong, also when it
-// should become zero.
-func TestCommit_I26_ACountThatWasTooLowIsTold(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
-	d := newDoc(t, l, 1)
-	d.do(d.claim(), ledger.SentToQuarantine{Cause: ledger.Cause{Code: "c", Text: "t"}})
-	kit.Must(t, l.Close())
-	edit(t, dir, func(tx *bbolt.Tx) error {
-		if err := tx.DeleteBucket(countsBucket); err != nil {
-			return err
-		}
-		_, err := tx.CreateBucket(countsBucket)
-		return err
-	})
-	d.l = open(t, boltledger.Config{Dir: dir})
-	d.do(ledger.Closed{By: ledger.Operator{UID: 7}})
-	kit.Check(t, found(t, d.l, "was too low: more was taken away than had been counted"),
-		"the check did not find that a count was too low")
-	kit.Must(t, d.l.RecountFigures(t.Context()))
-	sound(t, d.l)
-}
-
 // A download is refused while the count of its month cannot be read, and the
 // ledger continues. The recount takes the number from the journal.
 func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {

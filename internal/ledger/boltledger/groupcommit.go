@@ -33,7 +33,7 @@ type groupCommit struct {
 	alarmed  time.Time // the latest that any mark said that something was lost
 	clocks   clockComparison
 	totals   map[string]spanTotal // what this commit adds to the totals, by their keys
-	counts   map[string]int64     // what it changes of the counts, by their keys
+	counts   map[string]uint64    // what it changes of the counts, by their keys
 	safe     *safeMode            // nil: not in safe mode
 	touched  bool                 // meta was written beside entries and lines
 }
@@ -248,14 +248,11 @@ func (g *groupCommit) updateDerived(before, after ledger.Entry) error {
 			return err
 		}
 	}
-	if was, is := completedCountKey(before), completedCountKey(after); !bytes.Equal(was, is) {
-		g.changeCount(was, -1)
-		g.changeCount(is, 1)
-	}
+	g.countCompletion(before, after)
 	return nil
 }
 
-// moveDueKey replaces a key of the due index by another one; nil: there is none. What is counted of the index follows.
+// moveDueKey replaces a key of the due index by another one; nil: there is none.
 func (g *groupCommit) moveDueKey(was, is []byte) error {
 	due := g.tx.Bucket(dueBucket)
 	// The old key goes with the commit that brings the new one: a crash leaves no entry due twice, and none that is forgotten.
@@ -263,15 +260,9 @@ func (g *groupCommit) moveDueKey(was, is []byte) error {
 		if err := due.Delete(was); err != nil {
 			return err
 		}
-		if was[0] >= classBit {
-			g.changeCount(classCountKey(was), -1)
-		}
 	}
 	if is == nil {
 		return nil
-	}
-	if is[0] >= classBit {
-		g.changeCount(classCountKey(is), 1)
 	}
 	return due.Put(is, []byte{})
 }

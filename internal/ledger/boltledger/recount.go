@@ -32,7 +32,7 @@ func (r *recount) addEntry(e ledger.Entry) {
 		}
 		r.totals[k] = one
 	}
-	for _, k := range countKeys(e) {
+	if k := completedCountKey(e); k != nil {
 		r.counts[string(k)]++
 	}
 }
@@ -130,8 +130,6 @@ func describeCount(k []byte) string {
 		return fmt.Sprintf("the archived ones of drop folder %q", k[9:])
 	case k[0] == countDelivered && len(k) >= 9:
 		return fmt.Sprintf("the delivered ones of drop folder %q", k[9:])
-	case k[0] >= classBit && len(k) >= 2:
-		return fmt.Sprintf("the entries of class %d", k[0]&^classBit)
 	}
 	return "counts of no kind"
 }

@@ -2,15 +2,12 @@ package boltledger_test
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -228,11 +225,9 @@ func TestSpans_EveryMonthBeginsWithOne(t *testing.T) {
 	}
 }
 
-// I21: entries of a class are counted by the day, and one by one only in the
-// day of the given time, up to that time.
-func TestCountAttention_I21_ReadsDaysNotEntries(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
+// I26: entries of a class are counted up to the given time, whatever it is.
+func TestCountAttention_I26_UpToATime(t *testing.T) {
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	r := rand.New(rand.NewPCG(19, 19))
 	const entries = 400
 	var seen []time.Time
@@ -266,27 +261,4 @@ func TestCountAttention_I21_ReadsDaysNotEntries(t *testing.T) {
 			"before %v: %+v (%v), want %d", before, counts, err, want)
 	}
 	sound(t, l)
-	kit.Must(t, l.Close())
-	// The index loses all keys but those of its first day. An answer that is
-	// made from the counts does not see that.
-	day := uint64(began.Truncate(24*time.Hour).AddDate(0, 0, 1).UnixNano())
-	edit(t, dir, func(tx *bbolt.Tx) error {
-		c := tx.Bucket(dueBucket).Cursor()
-		for k, _ := c.Seek([]byte{128}); k != nil; k, _ = c.Next() { // a class; its time and its entry end the key
-			if binary.BigEndian.Uint64(k[len(k)-24:]) < day {
-				continue
-			}
-			if err := c.Delete(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	l = open(t, boltledger.Config{Dir: dir})
-	for _, before := range []time.Time{{}, began.AddDate(1, 0, 0)} {
-		kit.Want(t, fmt.Sprintf("before %v", before),
-			kit.Value(l.CountAttention(ledger.Waiting, before))(t)[0].Entries, entries)
-	}
-	kit.Check(t, found(t, l, "is not in the due index"),
-		"the check found no lost key, want the index to have lost some")
 }
