@@ -14,8 +14,9 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/present"
+	"vaultd/internal/proof"
 	"vaultd/internal/recovery"
 	"vaultd/internal/spool"
 	"vaultd/internal/watch"
@@ -101,6 +102,28 @@ func (s Settings) Reminder() time.Duration {
 	return defaultReminder
 }
 
+// Ledger is what the drop folders read of the entries, and where their scans are kept.
+type Ledger interface {
+	proof.Signer
+	present.Entries
+	Entries
+	Info() ledger.Info
+	Head() ledger.Head
+	SafeMode() (ledger.SafeMode, bool)
+	LastAlarm() time.Time // when the ledger last lost something; zero: never
+	// CountHeldFiles counts those of the files that some document holds, except the documents of skipped entries.
+	CountHeldFiles(ctx context.Context, files []archive.Digest, isSkipped func(archive.Key) bool) (int, error)
+	Scans() ([]ledger.Scan, error)
+	PutScans(ctx context.Context, scans ...ledger.Scan) error // durable when it returns
+}
+
+// Entries has entries, and what their folders contained.
+type Entries interface {
+	Entry(k archive.Key) (e ledger.Entry, ok bool, err error)
+	Document(k archive.Key) (d ledger.Document, ok bool, err error)
+	VisitAttention(class ledger.Attention, before time.Time, limit int, fn func(ledger.Entry)) error
+}
+
 // Shared is what all drop folders of one vaultd have in common. A command that works while no daemon runs needs the first part alone.
 type Shared struct {
 	StateDir, Environment string
@@ -109,7 +132,7 @@ type Shared struct {
 	Log                   *slog.Logger
 	FileFault             durable.Hook
 	MinFree               int64 // bytes on the disk of the state directory, below which nothing is taken
-	Ledger                *boltledger.Ledger
+	Ledger                Ledger
 	Takeover              *Takeover
 	EndProcess            func(error) // ends the process: nobody knows what is on disk
 

@@ -16,7 +16,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/present"
 )
@@ -51,7 +50,7 @@ func NewReturned() *Returned {
 }
 
 // Load reads the unresolved rejections from the ledger, and lets the drop folders begin.
-func (x *Returned) Load(l *boltledger.Ledger) error {
+func (x *Returned) Load(l Entries) error {
 	defer close(x.loaded)
 	return l.VisitAttention(ledger.RejectedUnresolved, time.Time{}, mostReturned, x.addRejected)
 }
@@ -144,7 +143,7 @@ func (x *Returned) hasAny(queue string) bool {
 }
 
 // findAlike returns the rejections of a queue that isAlike accepts, the newest first.
-func (x *Returned) findAlike(l *boltledger.Ledger, queue string, isAlike func(rejection) bool) (keys []archive.Key, err error) {
+func (x *Returned) findAlike(l Entries, queue string, isAlike func(rejection) bool) (keys []archive.Key, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for k, r := range x.byQueue[queue] {
@@ -163,7 +162,7 @@ func (x *Returned) findAlike(l *boltledger.Ledger, queue string, isAlike func(re
 }
 
 // readRejection reads what the ledger knows of a rejected folder's content.
-func readRejection(l *boltledger.Ledger, k archive.Key) (*rejection, error) {
+func readRejection(l Entries, k archive.Key) (*rejection, error) {
 	e, _, err := l.Entry(k)
 	if err != nil {
 		return nil, err

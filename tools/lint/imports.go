@@ -23,7 +23,7 @@ var mayImport = map[string]string{
 	"custody":           "archive durable",
 	"daemon":            "...", // the wiring
 	"drop":              "archive durable sanitize",
-	"dropwork":          "archive drop durable ingest ledger ledger/boltledger packager present proof recovery sanitize spool statedir watch",
+	"dropwork":          "archive drop durable ingest ledger packager present proof recovery sanitize spool statedir watch",
 	"expected":          "archive sanitize",
 	"extractapi":        "apicall archive sanitize",
 	"ingest":            "apicall archive ledger window", // the others through its own interfaces
