@@ -81,6 +81,7 @@ var (
 	journalBucket = []byte("journal")
 	totalsBucket  = []byte("totals")
 	countsBucket  = []byte("counts")
+	fetchesBucket = []byte("fetches")
 	namesBucket   = []byte("names")
 	scanBucket    = []byte("scan")
 
@@ -88,7 +89,7 @@ var (
 	arrivalIndexBucket = []byte("arrivalindex")
 	noticeBucket       = []byte("notices") // number of a notification at the network -> Notice
 
-	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, namesBucket, scanBucket,
+	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, fetchesBucket, namesBucket, scanBucket,
 		arrivalBucket, arrivalIndexBucket, noticeBucket}
 )
 

@@ -19,7 +19,6 @@ import (
 const (
 	countArchived  = 'a' // then a quarter of an hour and a drop folder: entries that are archived, by the service's time
 	countDelivered = 'd' // then the same: entries that are delivered, by this machine's time
-	countFetches   = 'f' // then a span of time: downloads that were announced
 )
 
 // count is the value of a count.

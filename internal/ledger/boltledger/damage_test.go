@@ -54,6 +54,14 @@ func edit(t testing.TB, dir string, fn func(tx *bbolt.Tx) error) {
 	kit.Must(t, errors.Join(err, db.Close()))
 }
 
+// dropFirst deletes the first record of a bucket.
+func dropFirst(bucket []byte) func(*bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		k, _ := first(tx, bucket)
+		return tx.Bucket(bucket).Delete(k)
+	}
+}
+
 // damages are changes of a ledger made by filled: each one alters, adds or
 // removes one record.
 func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
@@ -61,12 +69,6 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error {
 			k, v := first(tx, bucket)
 			return tx.Bucket(bucket).Put(k, flipped(v))
-		}
-	}
-	dropFirst := func(bucket []byte) func(*bbolt.Tx) error {
-		return func(tx *bbolt.Tx) error {
-			k, _ := first(tx, bucket)
-			return tx.Bucket(bucket).Delete(k)
 		}
 	}
 	alterFirst := func(bucket []byte, field string, value func([]byte) []byte) func(*bbolt.Tx) error {
@@ -99,7 +101,7 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 		// The rows below leave each record well formed.
 		"CountOfAnother":   put(countsBucket, []byte("aaaaaaaa?drop"), sealed(codecPlain, []byte{1 << 3, 1})),
 		"CountTooHigh":     alterFirst(countsBucket, "Count.number", oneMore),
-		"DownloadAtNoTime": put(countsBucket, []byte("f12345678\x00"), sealed(codecPlain, []byte{1 << 3, 1})),
+		"DownloadAtNoTime": put(fetchesBucket, []byte("1234567\x00"), []byte{}),
 		"SecretEmpty":      alterMeta("secret", "Secret.key", func([]byte) []byte { return nil }),
 		"BalanceSeen":      alterMeta("summary", "Summary.seen", oneMore),
 		"BalanceOfAState":  alterMeta("summary", "Summary.state_counts.entries", oneMore),

@@ -1,7 +1,9 @@
 package boltledger
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -9,6 +11,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -53,58 +56,61 @@ func (g *groupCommit) countFetch(m markRequest) (refused, err error) {
 		return nil, nil
 	}
 	used, err := fetchesInMonth(g.tx, m.mark.At, g.ledger.loc)
-	// What is left of the budget is not known. The download alone is refused: the commit's other work does not depend on it.
-	if err := g.leaveDamagedFigure(err); err != nil {
-		return nil, err
-	}
-	if err != nil {
+	if err != nil { // what is left of the budget is not known: the download alone is refused
 		return err, nil
 	}
 	if used >= m.budget {
 		return &ledger.BudgetError{Used: used, Allowed: m.budget}, nil
 	}
 	// Counted before the call: a crash during the download leaves it counted, because it may have been charged.
-	return nil, addToCount(g.tx, fetchKey(m.mark.At), 1)
+	return nil, g.tx.Bucket(fetchesBucket).Put(fetchKey(m.mark.At, g.head.N+1), []byte{})
 }
 
-// Downloads are counted by spans of time that belong to one month in every time zone: by milliseconds, as the journal has them,
-// in the first and the last day of a month of UTC, and the days between them as one. A zone is at most a day away from UTC.
+// Each announced download has a key of its own, so that a month of any time zone is counted exactly.
 
-// fetchKey is the count of the downloads that were announced at a time.
-func fetchKey(at time.Time) []byte {
-	at = at.UTC().Truncate(time.Millisecond)
-	if from, to := spanOf(at); to.Sub(from) > quarterHour {
-		at = from
+// fetchKey is the time of a download in milliseconds, as the journal has it, and the number of the line that announces it.
+func fetchKey(at time.Time, line uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli())^1<<63), line)
+}
+
+// decodeFetchKey returns what fetchKey made a key of.
+func decodeFetchKey(k, v []byte) (at time.Time, line uint64, err error) {
+	if len(k) != 16 || len(v) != 0 {
+		return at, 0, damage("fetches: a key of %d bytes with a value of %d", len(k), len(v))
 	}
-	return binary.BigEndian.AppendUint64([]byte{countFetches}, uint64(at.UnixMilli())^1<<63)
-}
-
-// fetchTime returns the beginning of the span of a key that fetchKey made.
-func fetchTime(k []byte) time.Time {
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(k[1:]) ^ 1<<63)).UTC()
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(k) ^ 1<<63)), binary.BigEndian.Uint64(k[8:]), nil
 }
 
 // fetchesInMonth returns how many downloads were announced in the month of a time.
 func fetchesInMonth(tx *bbolt.Tx, at time.Time, zone *time.Location) (n uint64, err error) {
-	at = at.UTC().Truncate(time.Millisecond)
-	month := monthNumber(at, zone)
-	c := tx.Bucket(countsBucket).Cursor()
-	// From the last month on: the day at which a month begins is never far from that of UTC.
-	for k, v := c.Seek(fetchKey(at.AddDate(0, -2, 0))); len(k) == 9 && k[0] == countFetches; k, v = c.Next() {
-		number := monthNumber(fetchTime(k), zone)
-		if number > month {
-			break
-		}
-		if number < month {
-			continue
-		}
-		one, err := decodeCount(k, v)
+	const most = 33 // days that a month has in any zone, and more
+	month, end := monthNumber(at.Truncate(time.Millisecond), zone), fetchKey(at.AddDate(0, 0, most), 0)
+	c := tx.Bucket(fetchesBucket).Cursor()
+	for k, v := c.Seek(fetchKey(at.AddDate(0, 0, -most), 0)); k != nil && bytes.Compare(k, end) < 0; k, v = c.Next() {
+		fetched, _, err := decodeFetchKey(k, v)
 		if err != nil {
 			return 0, err
 		}
-		n += one
+		if monthNumber(fetched, zone) == month {
+			n++
+		}
 	}
 	return n, nil
+}
+
+// digestFetches returns the digest of the downloads that the lines up to one announce, and how many the later ones announce.
+func digestFetches(tx *bbolt.Tx, line uint64) (upTo archive.Digest, later uint64, err error) {
+	h := sha256.New()
+	err = eachPair(tx, fetchesBucket, func(k, v []byte) error {
+		_, n, err := decodeFetchKey(k, v)
+		if err == nil && n > line {
+			later++
+		} else {
+			h.Write(k)
+		}
+		return err
+	})
+	return archive.Digest(h.Sum(nil)), later, err
 }
 
 // fetchTimeOf returns when a line of the journal announced a download; ok is false where it does not.

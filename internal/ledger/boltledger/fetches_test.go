@@ -125,13 +125,74 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 	}
 	sound(t, l)
 	kit.Must(t, l.Close())
-	edit(t, dir, func(tx *bbolt.Tx) error {
-		k, _ := tx.Bucket(countsBucket).Cursor().Seek([]byte("f"))
-		return setField(t, tx, countsBucket, k, "Count.number", number(2))
-	})
-	if l = open(t, boltledger.Config{Dir: dir}); !found(t, l, "the journal tells of 3 downloads in 2026-") {
+	edit(t, dir, dropFirst(fetchesBucket))
+	if l = open(t, boltledger.Config{Dir: dir}); !found(t, l, "the download that journal line 2 announces is not counted in its month") {
 		t.Error("the check found no lost download, want it found")
 	}
+}
+
+// A check that continues an earlier one finds that a download was forgotten
+// before it or after it, and that one is counted in another month.
+func TestVerifySince_I29_CountsEachDownload(t *testing.T) {
+	source := newLedger(t)
+	l := open(t, boltledger.Config{Dir: source})
+	announce := func() { kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t) }
+	announce()
+	_, before, err := l.VerifyWhole(t.Context(), false, nil)
+	kit.Must(t, err)
+	announce()
+	kit.Must(t, l.Close())
+	for name, row := range map[string]struct {
+		damage func(*bbolt.Tx) error
+		want   string
+	}{
+		"None":      {func(*bbolt.Tx) error { return nil }, ""},
+		"ForgotOld": {dropFirst(fetchesBucket), "fetches: the downloads up to line 2 are not those that were checked"},
+		"ForgotNew": {func(tx *bbolt.Tx) error {
+			k, _ := tx.Bucket(fetchesBucket).Cursor().Last()
+			return tx.Bucket(fetchesBucket).Delete(bytes.Clone(k))
+		}, "fetches: the download that journal line 3 announces is not counted in its month"},
+		"OtherMonth": {func(tx *bbolt.Tx) error {
+			b := tx.Bucket(fetchesBucket)
+			k, _ := b.Cursor().First()
+			other := bytes.Clone(k)
+			other[2]++
+			return errors.Join(b.Delete(bytes.Clone(k)), b.Put(other, nil))
+		}, "fetches: the downloads up to line 2 are not those that were checked"},
+		"TooMany": {func(tx *bbolt.Tx) error { return tx.Bucket(fetchesBucket).Put(bytes.Repeat([]byte{200}, 16), nil) },
+			"fetches: 2 downloads are counted since line 2, the journal announces 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyLedger(t, source, fileName, headName)
+			edit(t, dir, row.damage)
+			ps, _, err := open(t, boltledger.Config{Dir: dir}).VerifySince(t.Context(), before, nil)
+			kit.Must(t, err)
+			got := ""
+			if len(ps) > 0 {
+				got = ps[0].Where + ": " + ps[0].What
+			}
+			kit.Want(t, "the first problem", got, row.want)
+		})
+	}
+}
+
+// A download is refused while its month cannot be counted, and the ledger
+// continues.
+func TestIntendFetch_I29_AMonthThatCannotBeCounted(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t)
+	kit.Must(t, l.Close())
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		k, _ := tx.Bucket(fetchesBucket).Cursor().First()
+		return tx.Bucket(fetchesBucket).Put(append(bytes.Clone(k), 0), nil)
+	})
+	l = open(t, boltledger.Config{Dir: dir})
+	_, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9)
+	_, damaged := errors.AsType[*ledger.DamageError](err)
+	kit.Check(t, damaged, "a download whose month cannot be counted: %v, want damage", err)
+	newDoc(t, l, 1).archived()
+	kit.Check(t, found(t, l, "a key of 17 bytes"), "the check found no wrong key, want it found")
 }
 
 // A ledger whose files are lost while it is open is noticed, and put back from

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/bbolt"
-
 	"vaultd/internal/ledger"
 )
 
-// The figures are the totals and the counts. They are derived: nothing but answers and the budget of downloads depends on them.
+// The figures are the totals and the counts. They are derived: nothing but answers depends on them.
 // One that cannot be read must not end the process, which would meet it again after each start.
 
 // leaveDamagedFigure returns err, unless it says that a figure cannot be read: then the figure stays as it is, for the check to
@@ -28,8 +26,8 @@ func (g *groupCommit) leaveDamagedFigure(err error) error {
 	return nil
 }
 
-// RecountFigures makes all totals and counts anew, from the entries and the journal. It takes about as long as reading the whole
-// ledger on one core, and no commit is made meanwhile. The error is a [ledger.DamageError] where an entry, the journal or a page
+// RecountFigures makes all totals and counts anew, from the entries. It takes about as long as reading the whole
+// ledger on one core, and no commit is made meanwhile. The error is a [ledger.DamageError] where an entry or a page
 // cannot be read; then nothing was changed.
 func (l *Ledger) RecountFigures(ctx context.Context) error {
 	// Before everything is read: bbolt follows a wrong page number without asking.
@@ -50,11 +48,6 @@ func recountFigures(g *groupCommit) (refused, err error) {
 	if err != nil {
 		return err, nil
 	}
-	// Downloads are counted when they are announced, so those of this commit are in its lines alone.
-	fetches, err := recountFetches(g.tx, g.lines)
-	if err != nil {
-		return err, nil
-	}
 	// All in one transaction: a crash leaves the figures as they were.
 	for _, bucket := range [][]byte{totalsBucket, countsBucket} {
 		if err := g.tx.DeleteBucket(bucket); err != nil {
@@ -68,41 +61,11 @@ func recountFigures(g *groupCommit) (refused, err error) {
 		t := r.totals[k]
 		err = errors.Join(err, putValue(g.tx, totalsBucket, []byte(k), totalForm.encode(&t)))
 	}
-	for _, counts := range []map[string]uint64{r.counts, fetches} {
-		for _, k := range sortedKeys(counts) {
-			err = errors.Join(err, putValue(g.tx, countsBucket, []byte(k), countForm.encode(&count{counts[k]})))
-		}
+	for _, k := range sortedKeys(r.counts) {
+		err = errors.Join(err, putValue(g.tx, countsBucket, []byte(k), countForm.encode(&count{r.counts[k]})))
 	}
 	g.touched = true
 	return nil, err
-}
-
-// recountFetches counts the downloads that the journal and further lines announce.
-func recountFetches(tx *bbolt.Tx, further [][]byte) (fetchCounts, error) {
-	f := fetchCounts{}
-	add := func(lines [][]byte) error {
-		for _, line := range lines {
-			l, err := ledger.ParseLine(line)
-			if err != nil {
-				return damage("%v", err)
-			}
-			if err := f.addLine(l); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err := eachPair(tx, journalBucket, func(k, v []byte) error {
-		_, b, err := decodeBlock(k, v)
-		if err != nil {
-			return err
-		}
-		return add(b.lines)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return f, add(further)
 }
 
 // AreOfFigures reports whether all problems are ones that RecountFigures ends.

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -63,68 +61,11 @@ func TestCommit_I23_AFigureThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A download is refused while the count of its month cannot be read, and the
-// ledger continues. The recount takes the number from the journal.
-func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
-	for range 3 {
-		kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t)
-	}
-	kit.Must(t, l.Close())
-	edit(t, dir, flipAll(countsBucket))
-	l = open(t, boltledger.Config{Dir: dir})
-	_, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9)
-	_, damaged := errors.AsType[*ledger.DamageError](err)
-	kit.Check(t, damaged, "a download whose month cannot be counted: %v, want damage", err)
-	newDoc(t, l, 1).archived()
-	ps, err := l.Verify(t.Context())
-	kit.Check(t, err == nil && len(ps) != 0 && boltledger.AreOfFigures(ps),
-		"the check found %v (%v), want problems of figures alone", ps, err)
-	kit.Must(t, l.RecountFigures(t.Context()))
-	kit.Want(t, "used", kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t), 4)
-	sound(t, l)
-}
-
-// A recount includes the downloads that are announced in its own commit.
-func TestIntendFetch_I29_CountedAgainInItsOwnCommit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hold, held := make(chan struct{}), false
-		l := open(t, boltledger.Config{Dir: newLedger(t), Fault: func(op string) error {
-			if op == "commit" && !held {
-				held = true
-				<-hold
-			}
-			return nil
-		}})
-		var all sync.WaitGroup
-		announce := func() {
-			all.Go(func() {
-				kit.Want(t, "the error of IntendFetch",
-					kit.Err(l.IntendFetch(t.Context(), fetchOf(began), nil, 9)), nil)
-			})
-			synctest.Wait()
-		}
-		announce() // its commit is held, so that those that follow are made in one
-		announce()
-		all.Go(func() {
-			kit.Want(t, "the error of RecountFigures", l.RecountFigures(t.Context()), nil)
-		})
-		synctest.Wait()
-		close(hold)
-		all.Wait()
-		kit.Want(t, "CountFetches", kit.Value(l.CountFetches(began))(t), 2)
-		commits, _ := l.CommitCounts()
-		kit.Check(t, commits == 2, "%d commits, want 2", commits)
-		sound(t, l)
-	})
-}
-
 // A recount from entries that cannot be read is refused: its figures would look
 // correct.
 func TestRecountFigures_I12_NotFromDamage(t *testing.T) {
 	source, _ := filled(t)
-	for name, bucket := range map[string][]byte{"Entry": doneBucket, "Line": journalBucket} {
+	for name, bucket := range map[string][]byte{"Entry": doneBucket} {
 		t.Run(name, func(t *testing.T) {
 			dir := copyLedger(t, source, fileName, headName)
 			edit(t, dir, func(tx *bbolt.Tx) error {

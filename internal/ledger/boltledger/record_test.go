@@ -43,6 +43,7 @@ var (
 	journalBucket      = []byte("journal")
 	totalsBucket       = []byte("totals")
 	countsBucket       = []byte("counts")
+	fetchesBucket      = []byte("fetches")
 	namesBucket        = []byte("names")
 	arrivalBucket      = []byte("arrivals")
 	arrivalIndexBucket = []byte("arrivalindex")

@@ -1,7 +1,6 @@
 package boltledger
 
 import (
-	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -92,9 +91,6 @@ func (r *recount) compareDerived(tx *bbolt.Tx, report func(bucket []byte, err er
 		}
 	}
 	err = eachPair(tx, countsBucket, func(k, v []byte) error {
-		if len(k) == 0 || k[0] == countFetches { // these are counted from the journal
-			return nil
-		}
 		n, err := decodeCount(k, v)
 		if want := r.counts[string(k)]; err == nil && n != want {
 			err = fmt.Errorf("%s are kept as %d, the entries add up to %d", describeCount(k), n, want)
@@ -132,60 +128,4 @@ func describeCount(k []byte) string {
 		return fmt.Sprintf("the delivered ones of drop folder %q", k[9:])
 	}
 	return "counts of no kind"
-}
-
-// fetchCounts are downloads that were announced, by the keys of their counts.
-type fetchCounts map[string]uint64
-
-// addLine counts a line of the journal where it announces a download.
-func (f fetchCounts) addLine(l ledger.Line) error {
-	at, ok, err := fetchTimeOf(l)
-	if err != nil {
-		return damage("journal line %d: %v", l.N, err)
-	}
-	if ok {
-		f[string(fetchKey(at))]++
-	}
-	return nil
-}
-
-// compareWith compares the journal's downloads with the stored counts. While the ledger is in use there may be more of them.
-func (f fetchCounts) compareWith(tx *bbolt.Tx) error {
-	for _, k := range sortedKeys(f) {
-		kept := uint64(0)
-		if v := tx.Bucket(countsBucket).Get([]byte(k)); v != nil {
-			var err error
-			if kept, err = decodeCount([]byte(k), v); err != nil {
-				return err
-			}
-		}
-		if kept < f[k] {
-			return damage("the journal tells of %d downloads in %s, the ledger remembers %d", f[k], fetchTime([]byte(k)).Format("2006-01"), kept)
-		}
-	}
-	return nil
-}
-
-// add counts downloads that were counted elsewhere.
-func (f fetchCounts) add(more fetchCounts) {
-	for k, n := range more {
-		f[k] += n
-	}
-}
-
-// errNoFetchKey says that a count of downloads has a key that is none.
-var errNoFetchKey = errors.New("counts downloads under a key that is none")
-
-// checkFetchKeys checks the keys of the counts of downloads: a count under another key would belong to no month.
-func checkFetchKeys(tx *bbolt.Tx) error {
-	return eachPair(tx, countsBucket, func(k, v []byte) error {
-		if len(k) == 0 || k[0] != countFetches {
-			return nil
-		}
-		if len(k) != 9 || string(fetchKey(fetchTime(k))) != string(k) {
-			return errNoFetchKey
-		}
-		_, err := decodeCount(k, v)
-		return err
-	})
 }

@@ -60,7 +60,7 @@ func (l *Ledger) VerifyWhole(ctx context.Context, quiet bool, beside func()) ([]
 }
 
 func newChecker(ctx context.Context, l *Ledger) *checker {
-	return &checker{ledger: l, ctx: ctx, workers: runtime.GOMAXPROCS(0), fetches: fetchCounts{}, differing: differing{}}
+	return &checker{ledger: l, ctx: ctx, workers: runtime.GOMAXPROCS(0), differing: differing{}}
 }
 
 // pass is one step of a check, in the bucket that it is about.
@@ -134,9 +134,10 @@ type checker struct {
 	sound Verified
 
 	names   nameCheck
+	since   Verified    // that the check continues; zero: it reads everything
 	end     ledger.Head // of the journal, as far as it was read
 	alarmed time.Time   // the latest alarm that the journal tells of
-	fetches fetchCounts // the downloads that the journal tells of
+	fetches uint64      // downloads that the journal announces behind since
 
 	differing differing // by the comparisons that the journal tells of
 }
@@ -154,7 +155,7 @@ func (c *checker) compareRecount() error {
 			return err
 		}
 		if c.sound, err = newVerified(tx, s, done); err != nil {
-			return p.reportError(countsBucket, err)
+			return p.reportError(metaBucket, err)
 		}
 		return cmp.Or(checkNames(p, tx), p.compareSummary(tx, s, all))
 	})

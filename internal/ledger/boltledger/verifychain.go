@@ -2,6 +2,7 @@ package boltledger
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -17,7 +18,7 @@ type chainPart struct {
 	broken   bool        // the first block cannot be read, and says so itself
 	end      ledger.Head
 	alarmed  time.Time
-	fetches  fetchCounts
+	fetches  uint64        // downloads that they announce
 	compared []ledger.Line // of comparisons with the archive's index
 }
 
@@ -43,7 +44,7 @@ func (c *checker) joinChain(p *part) error {
 		}
 		c.end = p.chain.end
 		c.alarmed = ledger.LaterOf(c.alarmed, p.chain.alarmed)
-		c.fetches.add(p.chain.fetches)
+		c.fetches += p.chain.fetches
 		for _, l := range p.chain.compared {
 			c.differing.addLine(l)
 		}
@@ -60,7 +61,7 @@ func checkBlock(p *part, tx *bbolt.Tx, k, v []byte) error {
 	start, b, err := decodeBlock(k, v)
 	stated, first := ledger.Head{N: start - 1, Hash: b.prev}, !p.chain.begun
 	if first {
-		p.chain = chainPart{begun: true, before: stated, broken: err != nil, fetches: fetchCounts{}}
+		p.chain = chainPart{begun: true, before: stated, broken: err != nil}
 	}
 	if err == nil && !first && stated != p.chain.end {
 		err = unjoined(stated, p.chain.end)
@@ -89,9 +90,24 @@ func checkBlock(p *part, tx *bbolt.Tx, k, v []byte) error {
 		if l.Event == ledger.MarkCompared {
 			p.chain.compared = append(p.chain.compared, l)
 		}
-		if err := p.chain.fetches.addLine(l); err != nil {
-			return p.reportError(journalBucket, err)
+		if err := p.checkFetch(tx, l); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkFetch checks that an announced download is counted in its month.
+func (p *part) checkFetch(tx *bbolt.Tx, l ledger.Line) error {
+	at, ok, err := fetchTimeOf(l)
+	if err != nil {
+		return p.reportProblem(journalBucket, "line %d: %v", l.N, err)
+	}
+	if !ok {
+		return nil
+	}
+	if p.chain.fetches++; tx.Bucket(fetchesBucket).Get(fetchKey(at, l.N)) == nil {
+		return p.reportProblem(fetchesBucket, "the download that journal line %d announces is not counted in its month", l.N)
 	}
 	return nil
 }
@@ -131,8 +147,25 @@ func checkChainEnd(p *part, tx *bbolt.Tx) error {
 	default:
 		err = p.checkDiffering(tx)
 	}
-	if err == nil { // a count that cannot be read is one of the figures, and those can be counted anew
-		return p.reportError(countsBucket, errors.Join(checkFetchKeys(tx), c.fetches.compareWith(tx)))
+	if err := p.reportError(journalBucket, err); err != nil {
+		return err
 	}
-	return p.reportError(journalBucket, err)
+	return p.reportError(fetchesBucket, c.compareFetches(tx))
+}
+
+// compareFetches compares the downloads that are counted with those that the journal announces.
+func (c *checker) compareFetches(tx *bbolt.Tx) error {
+	before, later, err := digestFetches(tx, c.since.Head.N)
+	if err == nil {
+		c.sound.Fetches, _, err = digestFetches(tx, c.end.N)
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.since.Head.N > 0 && before != c.since.Fetches:
+		return fmt.Errorf("the downloads up to line %d are not those that were checked", c.since.Head.N)
+	case later != c.fetches:
+		return fmt.Errorf("%d downloads are counted since line %d, the journal announces %d", later, c.since.Head.N, c.fetches)
+	}
+	return nil
 }

@@ -26,8 +26,8 @@ type Verified struct {
 	Revs    uint64         // of them
 	Totals  map[string]spanTotal
 	Counts  map[string]uint64
-	Fetches map[string]uint64 // downloads that the journal tells of
-	Alarmed time.Time         // the latest alarm that the journal tells of
+	Fetches archive.Digest // of the downloads that the journal announces
+	Alarmed time.Time      // the latest alarm that the journal tells of
 
 	Differing map[archive.VaultID]uint64 // the vaults whose index differed, with the journal lines of the comparisons
 }
@@ -36,20 +36,10 @@ type Verified struct {
 var ErrOtherJournal = errors.New("the journal does not have the line that was verified")
 
 // newVerified returns what is found sound at the moment of tx, unless a problem is found later.
-func newVerified(tx *bbolt.Tx, s summary, done *recount) (Verified, error) {
-	v := Verified{Head: s.head, Balance: done.balance, Revs: done.revs, Totals: maps.Clone(done.totals), Counts: maps.Clone(done.counts),
-		Fetches: map[string]uint64{}, Alarmed: s.alarmed}
-	err := eachPair(tx, countsBucket, func(k, stored []byte) error {
-		if len(k) == 0 || k[0] != countFetches {
-			return nil
-		}
-		n, err := decodeCount(k, stored)
-		v.Fetches[string(k)] = n
-		return err
-	})
-	if err == nil {
-		v.Differing, err = readDiffering(tx)
-	}
+func newVerified(tx *bbolt.Tx, s summary, done *recount) (v Verified, err error) {
+	v = Verified{Head: s.head, Balance: done.balance, Revs: done.revs, Totals: maps.Clone(done.totals), Counts: maps.Clone(done.counts),
+		Alarmed: s.alarmed}
+	v.Differing, err = readDiffering(tx)
 	return v, err
 }
 
@@ -66,8 +56,7 @@ func (v Verified) recount() *recount {
 // changed since; package proof tells. The error is ErrOtherJournal where the line is not that of the earlier check.
 func (l *Ledger) VerifySince(ctx context.Context, v Verified, beside func()) ([]ledger.Problem, Verified, error) {
 	c := newChecker(ctx, l)
-	c.beside, c.end, c.alarmed = beside, v.Head, v.Alarmed
-	c.fetches.add(v.Fetches)
+	c.beside, c.since, c.end, c.alarmed = beside, v, v.Head, v.Alarmed
 	maps.Copy(c.differing, v.Differing)
 	err := c.checkSince(v)
 	if errors.Is(err, ErrOtherJournal) {
@@ -189,7 +178,7 @@ func (c *checker) compareRecountSince(v Verified, now *recent) error {
 			return err
 		}
 		if c.sound, err = newVerified(tx, s, done); err != nil {
-			return p.reportError(countsBucket, err)
+			return p.reportError(metaBucket, err)
 		}
 		return p.compareSummary(tx, s, all)
 	})
