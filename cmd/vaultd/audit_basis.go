@@ -24,8 +24,8 @@ func (v view) examineLedger(ctx context.Context, a *app, l *boltledger.Ledger, c
 	if found.NotUsed != "" {
 		notes = append(notes, "The checkpoint was not used: "+found.NotUsed)
 	}
-	if found.NotSaved != nil {
-		notes = append(notes, "The next report will examine everything again: no checkpoint is left: "+found.NotSaved.Error())
+	if found.NotSaved != "" {
+		notes = append(notes, "The next report will examine everything again: no checkpoint is left: "+found.NotSaved)
 	}
 	if !found.OK() {
 		if a.inside != nil {

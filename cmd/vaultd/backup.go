@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -14,6 +16,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/selfcheck"
 )
 
 func (a *app) backupCommand() *cobra.Command {
@@ -21,9 +24,10 @@ func (a *app) backupCommand() *cobra.Command {
 		Use:   "backup FILE",
 		Short: "a consistent copy of the ledger, while vaultd works",
 		Long: `Writes a copy of the ledger as it stands at this moment; vaultd goes on meanwhile.
-FILE gets its name only when all of it is on the disk; it never overwrites. The copy
-is then checked as "vaultd verify" checks a ledger. If it is damaged, so is the ledger
-it was made of: the copy is kept, what is wrong is named, and it ends with 4.
+FILE gets its name only when all of it is on the disk; it never overwrites. The ledger
+is checked before, as "vaultd verify --whole" does, in a copy of one moment. If that is
+damaged, it is kept as it is in FILE.damaged, what is wrong is named, and it ends with 4.
+If it could not be checked, there is no backup, and the error says why.
 
 While it is made, state_dir needs room for two copies of the ledger beyond
 spool.min_free; for one where vaultd is stopped. Where so much is sent meanwhile that
@@ -33,7 +37,8 @@ The end of its journal is printed: keep that line where the copy is not, and an 
 copy put back will be noticed.
 
 The copy holds names and amounts, and addresses of uploads under way: treat it as the
-ledger itself. "-" writes to standard output, unchecked.`,
+ledger itself. "-" writes to standard output, once the check has ended; its exit code says
+what the check found.`,
 		Example: `  vaultd backup /backup/vaultd-$(date +%F).db
   vaultd backup - | age -r age1… > vaultd.db.age`,
 		Args: expectArgs("FILE"),
@@ -43,14 +48,7 @@ ledger itself. "-" writes to standard output, unchecked.`,
 
 func (a *app) runBackup(c *cobra.Command, file string) error {
 	into := func(w io.Writer) func(context.Context, view) error {
-		return func(ctx context.Context, v view) error {
-			backup := v.ledger.Backup
-			if v.state == nil { // nobody else works with it
-				backup = v.ledger.BackupInPlace
-			}
-			_, err := backup(ctx, w, v.cfg.Spool.MinFree)
-			return err
-		}
+		return func(ctx context.Context, v view) error { return v.backUp(ctx, w) }
 	}
 	switch out, isFile := a.stdout.(*os.File); {
 	case file == "-" && isFile && term.IsTerminal(int(out.Fd())):
@@ -64,17 +62,56 @@ func (a *app) runBackup(c *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	copied, err := newCopy(file, func(w io.Writer) error {
+	b := backedUp{Problems: []string{}}
+	f := newFile{path: file, mode: 0o600, what: "backup", skipped: "written", hint: "name another file", keptCode: exitDifferences, keptSuffix: ".damaged",
+		inspect: b.inspect}
+	path, err := f.writeWhole(func(w io.Writer) error {
 		return a.runThroughDaemon(c.Context(), cfg, commandLine(c, []string{"-"}, nil), w, into(w))
 	})
-	if err != nil {
+	if path == "" {
 		return err
 	}
-	found, err := boltledger.VerifyFile(c.Context(), file)
-	if err != nil {
-		return fail(exitIO, fmt.Errorf("%s was written and could not be checked: %w", sanitize.Text(file), err), "make another one, and run vaultd verify")
+	if b.File, b.Whole = path, err == nil; !b.Whole {
+		if notListed := b.listProblems(c.Context()); notListed != nil {
+			b.Problems = append(b.Problems, notListed.Error())
+		}
 	}
-	return a.tellBackup(copied, found)
+	if a.json {
+		return errors.Join(err, writeJSON(a.stdout, b))
+	}
+	b.writeText(a.stdout)
+	return err
+}
+
+// backUp writes a checked backup of the ledger, or a copy of a damaged one as it is.
+func (v view) backUp(ctx context.Context, w io.Writer) (err error) {
+	how := selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: true, Now: time.Now, Executable: thisProgram}
+	var copied *os.File
+	var found selfcheck.Verified
+	if v.state == nil { // nobody else works with it
+		found, err = how.Verify(ctx, v.ledger)
+	} else {
+		copied, found, err = how.CheckCopy(ctx, v.ledger, v.cfg.Spool.MinFree)
+	}
+	if err != nil {
+		return fmt.Errorf("there is no backup, because the ledger could not be checked: %w", err)
+	}
+	if !found.IsDamaged() {
+		_, err := v.ledger.Backup(ctx, w, v.cfg.Spool.MinFree, copied)
+		return err
+	}
+	// There may be no better one.
+	if copied == nil {
+		if copied, err = v.ledger.Copy(ctx, v.cfg.Spool.MinFree); err != nil {
+			return err
+		}
+	}
+	_, err = io.Copy(w, io.NewSectionReader(copied, 0, math.MaxInt64))
+	if err := errors.Join(err, copied.Close()); err != nil {
+		return err
+	}
+	n := len(found.Problems) + len(found.Report.Findings) + int(found.Report.Omitted)
+	return fail(exitDifferences, &ledger.DamageError{What: present.FormatCount(n, "difference", "differences") + " found; so is this copy of it"}, "do not restore this copy: "+whenDamaged)
 }
 
 // backedUp is the object of "backup --json".
@@ -91,28 +128,12 @@ type backedUp struct {
 	Problems []string `json:"problems"` // the first few
 }
 
-func (a *app) tellBackup(b backedUp, found []ledger.Problem) error {
-	b.Whole, b.Problems = len(found) == 0, []string{}
-	for _, p := range found[:min(len(found), present.NamedAtMost)] {
-		b.Problems = append(b.Problems, p.String())
-	}
-	if a.json {
-		if err := writeJSON(a.stdout, b); err != nil {
-			return err
-		}
-	} else {
-		b.writeText(a.stdout)
-	}
-	if b.Whole {
-		return nil
-	}
-	return fail(exitDifferences, fmt.Errorf("the ledger is damaged, and its copy %s is: %s found", sanitize.Text(b.File), present.FormatCount(len(found), "difference", "differences")),
-		"do not restore this copy: "+whenDamaged)
-}
-
 func (b backedUp) writeText(w io.Writer) {
-	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %s, up to %s\nRECEIPTS %s\n",
-		sanitize.Text(b.File), present.FormatSize(b.Size), sanitize.Text(b.Ledger), b.Environment, present.FormatCount(b.HeadLine, "line", "lines"), b.HeadHash, b.Key)
+	fmt.Fprintf(w, "BACKUP   %s, %s\n", sanitize.Text(b.File), present.FormatSize(b.Size))
+	if b.Ledger != "" {
+		fmt.Fprintf(w, "LEDGER   %s, %s\nJOURNAL  %s, up to %s\nRECEIPTS %s\n",
+			sanitize.Text(b.Ledger), b.Environment, present.FormatCount(b.HeadLine, "line", "lines"), b.HeadHash, b.Key)
+	}
 	for _, p := range b.Problems {
 		fmt.Fprintf(w, "DIFFERS  %s\n", sanitize.Text(p))
 	}
@@ -121,27 +142,33 @@ func (b backedUp) writeText(w io.Writer) {
 	}
 }
 
-// newCopy writes a new file, which gets its name once it is on the disk and was inspected.
-func newCopy(file string, write func(io.Writer) error) (b backedUp, err error) {
-	f := newFile{path: file, mode: 0o600, what: "backup", skipped: "written", hint: "name another file", inspect: func(path string) (err error) {
-		b, err = inspectCopy(path)
-		return err
-	}}
-	_, err = f.writeWhole(write)
-	b.File = file
-	return b, err
+// listProblems notes what is wrong with a damaged copy.
+func (b *backedUp) listProblems(ctx context.Context) error {
+	found, err := boltledger.VerifyFile(ctx, b.File)
+	for _, p := range found[:min(len(found), present.NamedAtMost)] {
+		b.Problems = append(b.Problems, p.String())
+	}
+	return errors.Join(err, b.look(b.File))
 }
 
-// inspectCopy opens the copy as a start opens the ledger.
-func inspectCopy(file string) (b backedUp, err error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return b, fmt.Errorf("look at the backup: %w", err)
+// inspect opens the copy as a start opens the ledger.
+func (b *backedUp) inspect(path string) error {
+	if err := b.look(path); err != nil {
+		return fail(exitIO, err, "the copy was thrown away; try again, and run vaultd verify")
 	}
-	var head ledger.Head
-	about, head, err := boltledger.InspectFile(file)
+	return nil
+}
+
+// look notes what the copy says of itself.
+func (b *backedUp) look(path string) error {
+	info, err := os.Stat(path)
 	if err != nil {
-		return b, fail(exitIO, err, "the copy was thrown away; try again, and run vaultd verify")
+		return fmt.Errorf("look at the backup: %w", err)
 	}
-	return backedUp{File: file, Size: info.Size(), Ledger: about.ID, Environment: about.Environment, HeadLine: head.N, HeadHash: head.Hash.String(), Key: about.ReceiptKeys[0]}, nil
+	b.Size = info.Size()
+	about, head, err := boltledger.InspectFile(path)
+	if err == nil {
+		b.Ledger, b.Environment, b.HeadLine, b.HeadHash, b.Key = about.ID, about.Environment, head.N, head.Hash.String(), about.ReceiptKeys[0]
+	}
+	return err
 }

@@ -23,11 +23,16 @@ import (
 
 	program "vaultd/cmd/vaultd"
 	"vaultd/internal/ledger"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/test/kit"
 )
 
 // In script tests the program is this test binary under another name.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == selfcheck.ChildCommand { // a daemon in this process had itself started
+		selfcheck.PrepareChild()
+		os.Exit(selfcheck.RunChild(os.Stdin, os.Stdout))
+	}
 	debug.SetGCPercent(400) // many daemons in one process: it is short of time, not of memory
 	testscript.Main(m, map[string]func(){"vaultd": func() {
 		os.Exit(program.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))

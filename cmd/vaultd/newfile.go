@@ -24,7 +24,7 @@ type newFile struct {
 	keptCode   int    // a file that write ends with this exit code is kept all the same, under another name; 0: none is
 	keptSuffix string // of that name
 
-	inspect func(path string) error // looks at the whole file before it gets its name; may be nil
+	inspect func(path string) error // looks at the whole file before it gets its name, unless it is kept under another one; may be nil
 }
 
 // fillFile writes a new file and tells where it is.
@@ -99,7 +99,7 @@ func (p *partFile) keep(wrong error) (path string, err error) {
 	if err := p.Commit(); err != nil {
 		return "", fail(exitIO, fmt.Errorf("write the %s: %w", f.what, err), "")
 	}
-	if f.inspect != nil {
+	if f.inspect != nil && wrong == nil {
 		if err := f.inspect(filepath.Join(filepath.Clean(dir), p.part)); err != nil {
 			return "", errors.Join(err, d.Unlink(p.part))
 		}

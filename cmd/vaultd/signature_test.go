@@ -174,7 +174,8 @@ func TestBackup_I15_OfADamagedLedgerIsNotCalledWhole(t *testing.T) {
 	if code != exitDifferences || strings.Contains(out, "is whole") || !strings.Contains(out, "DIFFERS  open: ") || !strings.Contains(errs, "is damaged") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	kit.Want(t, "the error of Stat", kit.Err(os.Stat(copied)), nil)
+	kit.Want(t, "the error of Stat", kit.Err(os.Stat(copied+".damaged")), nil)
+	kit.Fails(t, "the copy under the name of a good one", kit.Err(os.Lstat(copied)), os.ErrNotExist)
 	out, _, code = runHere("--config", config, "backup", copied+"2", "--json")
 	var b struct {
 		Whole    bool
@@ -182,6 +183,26 @@ func TestBackup_I15_OfADamagedLedgerIsNotCalledWhole(t *testing.T) {
 	}
 	err := json.Unmarshal([]byte(out), &b)
 	kit.Check(t, err == nil && code == exitDifferences && !b.Whole && len(b.Problems) != 0, "exit %d %v %+v", code, err, b)
+}
+
+// I15, I26: the running daemon has a copy checked before the first byte is given out. One that is damaged gets no good name,
+// and "-" tells by its exit code. The daemon goes on.
+func TestBackup_I15_OfADamagedLedgerThroughTheDaemon(t *testing.T) {
+	s := newShelf(t)
+	s.forDaemon()
+	s.edit("drops:", "spool: {min_free: 1MB}\ndrops:")
+	s.tell("Huber 88", noon, nil, ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
+	s.tell("Huber 88", noon, nil, ledger.PlaceIntended{Dest: "_rejected/Huber 88"}, ledger.Placed{})
+	s.damage("_rejected/Huber 88")
+	s.daemon()
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	code, out, errs := s.ask(t, "backup", copied)
+	ended(out+errs, code)(t, "backup", exitDifferences, "BACKUP   "+copied+".damaged, ", "DIFFERS  open: ", "the ledger is damaged: ", "so is this copy of it", "do not restore this copy")
+	kit.Fails(t, "the copy under the name of a good one", kit.Err(os.Lstat(copied)), os.ErrNotExist)
+	code, out, errs = s.ask(t, "backup", "-")
+	kit.Check(t, code == exitDifferences && len(out) > 4096 && strings.Contains(errs, "the ledger is damaged"), "backup -: exit %d, %d bytes: %s", code, len(out), errs)
+	code, out, errs = s.ask(t, "status")
+	ended(out+errs, code)(t, "status", exitPerson, "SAFE MODE")
 }
 
 // What is wrong with a backup is not said of the ledger, and the advice is not to restore a backup.
@@ -192,7 +213,7 @@ func TestRestore_I15_TheBackupIsDamaged(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage.db")
 	kit.Must(t, os.WriteFile(garbage, []byte(strings.Repeat("no ledger ", 5000)), 0o600))
 	before := kit.Value(os.ReadFile(filepath.Join(s.cfg.StateDir, "ledger.db")))(t)
-	for _, file := range []string{copied, garbage} {
+	for _, file := range []string{copied + ".damaged", garbage} {
 		out, errs, code := runHere("--config", config, "restore", file)
 		if code != exitIO || !strings.Contains(errs, "the backup "+file+" is damaged: ") || !strings.Contains(errs, "; nothing was changed\n") ||
 			!strings.Contains(errs, "use an older backup; without any, vaultd rebuild") || strings.Contains(errs, "ledger is damaged") {

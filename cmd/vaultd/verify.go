@@ -115,7 +115,7 @@ const (
 )
 
 func (a *app) runVerify(ctx context.Context, v view, what extent, kept []ledger.Head) error {
-	found, err := v.verifyLedger(ctx, selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now})
+	found, err := v.verifyLedger(ctx, selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now, Executable: thisProgram})
 	if err != nil {
 		return err
 	}
@@ -196,9 +196,7 @@ func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (ver
 		d.RestsOn = &verdictBasis{Line: b.Line, Hash: b.Hash.String(), At: isoTime(b.At), WholeAt: isoTime(b.Whole), WholeLine: b.ToLine,
 			Resting: found.Resting, at: v.Exact(b.At), whole: v.Exact(b.Whole)}
 	}
-	if found.NotSaved != nil {
-		d.NotSaved = found.NotSaved.Error()
-	}
+	d.NotSaved = found.NotSaved
 	if !found.Proven {
 		return d, nil
 	}

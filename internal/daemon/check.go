@@ -19,7 +19,10 @@ type checker struct {
 	last selfcheck.Result // guarded by mu
 }
 
-const checkRetry = time.Hour // after a check that could not be made
+const (
+	checkRetry   = time.Hour      // after a check that could not be made
+	longestBlind = 24 * time.Hour // without a check, before people hear of it: memory, room or a pause may be there in an hour
+)
 
 func newChecker() *checker { return &checker{wake: make(chan struct{}, 1)} }
 
@@ -42,7 +45,7 @@ func (c *checker) lastResult() selfcheck.Result {
 }
 
 func (c *checker) runChecks(ctx context.Context, d *Daemon) {
-	every := d.cfg.CheckEvery
+	every, checked := d.cfg.CheckEvery, d.cfg.Now().Wall
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	if every <= 0 {
@@ -63,9 +66,14 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.mu.Lock()
-		c.last = found
-		c.mu.Unlock()
+		if found.Failed == "" {
+			checked = found.At
+		}
+		if found.Failed == "" || found.At.Sub(checked) >= longestBlind {
+			c.mu.Lock()
+			c.last = found
+			c.mu.Unlock()
+		}
 		d.recordFindings(ctx, found)
 		switch {
 		case every <= 0:
@@ -79,7 +87,7 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 
 // selfChecker returns what makes one check.
 func (d *Daemon) selfChecker() *selfcheck.Checker {
-	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, StateDir: d.cfg.StateDir, MinFree: d.cfg.SpoolMinFree, Program: d.cfg.Program, Now: d.cfg.Now, KeptFound: d.recordKept}
+	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, StateDir: d.cfg.StateDir, MinFree: d.cfg.SpoolMinFree, Program: d.cfg.Program, Executable: d.cfg.Executable, Now: d.cfg.Now, KeptFound: d.recordKept}
 }
 
 // recordKept commits what a check found of a kept folder. An entry that changed

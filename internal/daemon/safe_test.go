@@ -22,7 +22,7 @@ import (
 func (h *testDaemon) backup() string {
 	h.t.Helper()
 	var b bytes.Buffer
-	_, err := h.d.Ledger().Backup(h.t.Context(), &b, 0)
+	_, err := h.d.Ledger().Backup(h.t.Context(), &b, 0, nil)
 	h.must(err)
 	name := filepath.Join(filepath.Dir(h.path), "backup.db")
 	h.must(os.WriteFile(name, b.Bytes(), 0o600))
@@ -228,6 +228,23 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		c, err := h.d.Reconcile(h.t.Context(), operator.Person{})
 		kit.Check(t, err != nil || !c.Left && len(c.Why) != 0,
 			"reconciled = %+v, want safe mode to stay, with reasons", c)
+	})
+}
+
+// I26: a check that cannot be made now is tried again, and people hear of it after a day.
+func TestCheck_I26_NotCheckedForADay(t *testing.T) {
+	withConfiguredDaemon(t, func(c *Config) { c.CheckEvery, c.Executable = 24*time.Hour, "/there/is/none" }, func(h *testDaemon) {
+		for _, row := range []struct {
+			sleep time.Duration
+			told  bool
+		}{{0, false}, {23 * time.Hour, false}, {2 * time.Hour, true}} {
+			time.Sleep(row.sleep)
+			synctest.Wait()
+			c := h.d.State().Check
+			kit.Check(t, (c.Failed != "") == row.told && len(c.Ledger) == 0, "after another %s: %+v, want that it failed: %t", row.sleep, c, row.told)
+		}
+		_, is := h.d.Ledger().SafeMode()
+		kit.Want(t, "safe mode", is, false)
 	})
 }
 

@@ -40,6 +40,7 @@ type Checker struct {
 	StateDir    string // holds the checkpoint; empty: none is left
 	MinFree     int64  // bytes that stay free on its disk
 	Program     string // version of this program, for the checkpoint
+	Executable  string // as [Verification] has it
 	Now         func() archive.Instant
 
 	// KeptFound commits what was found of the kept folder of an entry. It returns
@@ -91,7 +92,7 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 			found = append(found, what)
 		}
 	}
-	o := Verification{StateDir: c.StateDir, Program: c.Program, Whole: true, Now: func() time.Time { return c.Now().Wall }, quiet: true}
+	o := Verification{StateDir: c.StateDir, Program: c.Program, Executable: c.Executable, Whole: true, Now: func() time.Time { return c.Now().Wall }, quiet: true}
 	v, err := o.VerifyCopy(ctx, c.Ledger, c.MinFree)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"vaultd/internal/archive"
@@ -18,6 +19,9 @@ type Verification struct {
 	Program  string // version of this program: a checkpoint of another one is not used
 	Whole    bool   // reads everything, whatever the checkpoint says
 	Now      func() time.Time
+
+	// Executable is a program that calls RunChild, for the check of a copy in a process of its own. Empty: this process makes it.
+	Executable string
 
 	quiet bool // one core works
 }
@@ -36,13 +40,16 @@ type Verified struct {
 	OtherPast string
 
 	NotUsed  string // why there is a checkpoint and the whole ledger was read all the same; may be empty
-	NotSaved error  // why no checkpoint is left for the next time; nil: one is, or something was found
+	NotSaved string // why no checkpoint is left for the next time; empty: one is, or something was found
 }
 
 // OK reports whether nothing was found.
 func (v Verified) OK() bool {
 	return len(v.Problems) == 0 && v.OtherPast == "" && v.Proven && len(v.Report.Findings) == 0 && v.Report.Omitted == 0
 }
+
+// IsDamaged reports whether the ledger itself is wrong: its records, or what they promise.
+func (v Verified) IsDamaged() bool { return len(v.Problems) > 0 || !v.Report.OK() }
 
 // Basis is the earlier verification that one rests on.
 type Basis struct {
@@ -56,22 +63,58 @@ type Basis struct {
 // maxAge is how long the whole ledger may have been read ago: records rot without a line about them.
 const maxAge = 7 * 24 * time.Hour
 
-// VerifyCopy verifies a copy of a ledger that is at work. keep bytes stay free on its disk.
-func (o Verification) VerifyCopy(ctx context.Context, l *boltledger.Ledger, keep int64) (v Verified, err error) {
-	err = l.ReadCopy(ctx, keep, func(c *boltledger.Ledger) (err error) {
+// VerifyCopy verifies a copy of a ledger that is at work. keep bytes stay free on its disk. An error says that nothing is
+// known: it was not verified.
+func (o Verification) VerifyCopy(ctx context.Context, l *boltledger.Ledger, keep int64) (Verified, error) {
+	f, v, err := o.CheckCopy(ctx, l, keep)
+	if err != nil {
+		return v, err
+	}
+	return v, f.Close()
+}
+
+// CheckCopy is VerifyCopy that returns the copy, which the caller closes. What one copy shows, a second one must
+// show again: the memory of the first may have been at fault.
+func (o Verification) CheckCopy(ctx context.Context, l *boltledger.Ledger, keep int64) (f *os.File, v Verified, err error) {
+	for try := 1; ; try++ {
+		if f, err = l.Copy(ctx, keep); err != nil {
+			return nil, v, err
+		}
+		if o.Executable == "" {
+			v, err = o.verifyFile(ctx, f, l.Location())
+		} else {
+			v, err = o.verifyInChild(ctx, f, l.Location())
+		}
+		if err == nil && (try > 1 || !v.IsDamaged()) {
+			return f, v, nil
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, v, err
+		}
+	}
+}
+
+// verifyFile verifies a copy in this process.
+func (o Verification) verifyFile(ctx context.Context, f *os.File, loc *time.Location) (v Verified, err error) {
+	err = boltledger.ReadOpenFile(f, o.StateDir, loc, func(c *boltledger.Ledger) (err error) {
 		v, err = o.Verify(ctx, c)
 		return err
 	})
 	if broken, ok := errors.AsType[*ledger.DamageError](err); ok { // it cannot even be opened
-		v.Problems = []ledger.Problem{{Where: "pages", What: broken.What}}
-		return v, v.setReplay(nil)
+		return damagedPages(broken.What), nil
 	}
 	return v, err
 }
 
-// Verify verifies a ledger that nobody changes meanwhile: from its checkpoint
-// on where there is one that can be used, and otherwise the whole. If nothing
-// is found it leaves a checkpoint for the next time. It changes nothing else.
+// damagedPages is what is found where nothing more can be read.
+func damagedPages(what string) (v Verified) {
+	v.Problems = []ledger.Problem{{Where: "pages", What: what}}
+	return v.withoutReplay("pages are damaged")
+}
+
+// Verify verifies a ledger that nobody changes meanwhile: from its checkpoint on where there is one that can
+// be used, and otherwise the whole. If nothing is found it leaves a checkpoint
+// for the next time. It changes nothing else.
 func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
 	c, past, err := o.readCheckpoint(l)
 	switch {
@@ -114,7 +157,7 @@ func (o Verification) verifyWhole(ctx context.Context, l *boltledger.Ledger, pas
 		return v, err
 	}
 	if v.OK() {
-		v.NotSaved = o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: began, ToLine: sound.Head.N, Records: sound}, p.state)
+		v.NotSaved = textOf(o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: began, ToLine: sound.Head.N, Records: sound}, p.state))
 	}
 	return v, nil
 }
@@ -153,7 +196,7 @@ func (o Verification) verifySince(ctx context.Context, l *boltledger.Ledger, c *
 	}
 	v.Resting = c.Replay.AtRest // none of them changed, or there would be no state
 	if v.OK() {
-		v.NotSaved = o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: c.Whole, ToLine: c.ToLine, Records: sound}, p.state)
+		v.NotSaved = textOf(o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: c.Whole, ToLine: c.ToLine, Records: sound}, p.state))
 	}
 	return v, nil
 }
@@ -161,11 +204,11 @@ func (o Verification) verifySince(ctx context.Context, l *boltledger.Ledger, c *
 // setReplay takes in what the replay found; nil: it was not made, because pages are damaged.
 func (v *Verified) setReplay(p *replayed) error {
 	if p == nil {
-		v.Problems = append(v.Problems, ledger.Problem{Where: "promises", What: "could not be checked: pages are damaged"})
+		*v = v.withoutReplay("pages are damaged")
 		return nil
 	}
 	if broken, ok := errors.AsType[*ledger.DamageError](p.err); ok {
-		v.Problems = append(v.Problems, ledger.Problem{Where: "promises", What: "could not be checked: " + broken.What})
+		*v = v.withoutReplay(broken.What)
 		return nil
 	}
 	if p.err != nil {
@@ -173,6 +216,19 @@ func (v *Verified) setReplay(p *replayed) error {
 	}
 	v.Report, v.Proven = p.report, true
 	return nil
+}
+
+// withoutReplay adds why the promises were not checked.
+func (v Verified) withoutReplay(why string) Verified {
+	v.Problems = append(v.Problems, ledger.Problem{Where: "promises", What: "could not be checked: " + why})
+	return v
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // isUnusable reports whether an error says that a checkpoint cannot be used, and not that the check failed.

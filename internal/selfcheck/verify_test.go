@@ -100,7 +100,7 @@ func TestVerify_I14_GoesOnFromItsCheckpoint(t *testing.T) {
 		}
 		before := p.Head()
 		v := p.verify(p.how())
-		kit.Need(t, v.OK() && v.NotUsed == "" && v.NotSaved == nil && (v.Basis != nil) == (round > 0) && v.Report.Head == before,
+		kit.Need(t, v.OK() && v.NotUsed == "" && v.NotSaved == "" && (v.Basis != nil) == (round > 0) && v.Report.Head == before,
 			"round %d: %+v", round, v)
 		if w := p.verifyWhole(); w.Basis != nil || w.Report.Balance != v.Report.Balance || w.Report.Sample != v.Report.Sample || w.Report.LostPosts != v.Report.LostPosts {
 			t.Fatalf("round %d: %+v, the whole: %+v", round, v.Report, w.Report)
@@ -256,7 +256,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 		p.finish(p.send())
 	}
 	// The daemon's check does not stop the work for it, and leaves the evidence.
-	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: func() archive.Instant { return archive.Instant{Wall: p.now} }}
+	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: p.instant}
 	found, err := c.checkLedger(t.Context())
 	kit.Check(t, err == nil && len(found) <= 0, "the daemon's check found %v (%v), want nothing", found, err)
 	v := p.verify(p.how())
@@ -274,7 +274,7 @@ func TestVerify_I26_SaysThatNoCheckpointIsLeft(t *testing.T) {
 	how := p.how()
 	how.StateDir = filepath.Join(p.Dir, "gone")
 	v := p.verify(how)
-	kit.Check(t, v.OK() && v.NotSaved != nil, "problems = %v, not saved: %v, want none, and an error", v.Problems, v.NotSaved)
+	kit.Check(t, v.OK() && v.NotSaved != "", "problems = %v, not saved: %q, want none, and an error", v.Problems, v.NotSaved)
 }
 
 // A check during the work of a daemon must not take its progress for a fault.
@@ -312,7 +312,7 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 // A check for whose copy there is no room says so. It finds nothing, and leaves no checkpoint to go on from.
 func TestCheck_I26_NoRoomForACopy(t *testing.T) {
 	p := newPlace(t, "ledger-1")
-	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, MinFree: math.MaxInt64 / 2, Program: "1.2.0", Now: func() archive.Instant { return archive.Instant{Wall: p.now} }}
+	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, MinFree: math.MaxInt64 / 2, Program: "1.2.0", Now: p.instant}
 	r := c.Check(t.Context())
 	kit.Holds(t, "why it was not made", r.Failed, "no room", p.Dir)
 	kit.Want(t, "findings", len(r.Ledger), 0)
@@ -323,16 +323,23 @@ func TestCheck_I26_NoRoomForACopy(t *testing.T) {
 func TestCheck_I15_ACopyThatCannotBeOpened(t *testing.T) {
 	p := newPlace(t, "ledger-1")
 	p.finish(p.send())
-	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: func() archive.Instant { return archive.Instant{Wall: p.now} }}
-	name := filepath.Join(p.Dir, "ledger.db")
-	b := kit.Value(os.ReadFile(name))(t)
-	// Behind the back of the daemon: every page but the two of the head.
-	for at := 2 * 4096; at < len(b); at += 4096 {
-		b[at] ^= 0xff // its number
-	}
-	f := kit.Value(os.OpenFile(name, os.O_WRONLY, 0))(t)
-	_, err := f.WriteAt(b, 0)
-	kit.Must(t, errors.Join(err, f.Close()))
+	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: p.instant}
+	p.spoilPages()
 	r := c.Check(t.Context())
 	kit.Check(t, len(r.Ledger) > 0 && r.Failed == "", "the check found %q and failed with %q, want damage found", r.Ledger, r.Failed)
 }
+
+// spoilPages damages every page but the two of the head, behind the back of the daemon.
+func (p *place) spoilPages() {
+	p.t.Helper()
+	name := filepath.Join(p.Dir, "ledger.db")
+	b := kit.Value(os.ReadFile(name))(p.t)
+	for at := 2 * 4096; at < len(b); at += 4096 {
+		b[at] ^= 0xff // its number
+	}
+	f := kit.Value(os.OpenFile(name, os.O_WRONLY, 0))(p.t)
+	_, err := f.WriteAt(b, 0)
+	kit.Must(p.t, errors.Join(err, f.Close()))
+}
+
+func (p *place) instant() archive.Instant { return archive.Instant{Wall: p.now} }

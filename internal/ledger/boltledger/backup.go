@@ -10,26 +10,24 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes the ledger at one moment to w and returns the number of bytes.
-// The committer goes on meanwhile.
+// Backup writes the ledger at one moment to w and returns the number of bytes. The moment is that of copied, a
+// [Ledger.Copy], which it closes before anything is sent; nil: of the ledger itself, with which nobody else works then. The
+// pages were checked: a backup of a damaged ledger would be trusted on the day when it is needed.
 //
-// What is written is a copy without free pages: nothing that was wiped from an
-// entry is in it. It is made of a [Ledger.Copy], whose errors it returns, and
-// sent when it is whole. Neither making it nor a reader of w that stalls holds
-// the ledger. It needs room for two copies, and leaves keep bytes free on the
-// disk.
-func (l *Ledger) Backup(ctx context.Context, w io.Writer, keep int64) (n int64, err error) {
-	return sendBackup(w, func() (*os.File, int64, error) { return l.compactCopy(ctx, keep) })
-}
-
-// BackupInPlace is Backup of a ledger that nobody else works with. It reads the
-// ledger itself and needs room for one copy.
-func (l *Ledger) BackupInPlace(ctx context.Context, w io.Writer, keep int64) (n int64, err error) {
-	return sendBackup(w, func() (*os.File, int64, error) { return l.compact(ctx, keep) })
-}
-
-func sendBackup(w io.Writer, compact func() (*os.File, int64, error)) (n int64, err error) {
-	made, size, err := compact()
+// What is written is without free pages: nothing that was wiped from an entry is in it. It is made whole first. Neither
+// making it nor a reader of w that stalls holds the ledger. keep bytes stay free on the disk.
+func (l *Ledger) Backup(ctx context.Context, w io.Writer, keep int64, copied *os.File) (n int64, err error) {
+	var made *os.File
+	var size int64
+	if copied == nil {
+		made, size, err = l.compact(ctx, keep)
+	} else {
+		err = ReadOpenFile(copied, l.dir, l.loc, func(c *Ledger) (err error) {
+			made, size, err = c.compact(ctx, keep)
+			return err
+		})
+		err = errors.Join(err, copied.Close())
+	}
 	if err == nil {
 		n, err = io.Copy(w, io.NewSectionReader(made, 0, size))
 		err = errors.Join(err, made.Close())
@@ -40,15 +38,6 @@ func sendBackup(w io.Writer, compact func() (*os.File, int64, error)) (n int64, 
 	return n, nil
 }
 
-func (l *Ledger) compactCopy(ctx context.Context, keep int64) (made *os.File, size int64, err error) {
-	// The copy ends before anything is sent: its room is free while a reader takes its time.
-	err = l.ReadCopy(ctx, keep, func(c *Ledger) (err error) {
-		made, size, err = c.compact(ctx, keep)
-		return err
-	})
-	return made, size, err
-}
-
 // putAtOnce bounds what one commit of a compaction holds in memory, in bytes.
 const putAtOnce = 4 << 20
 
@@ -56,10 +45,6 @@ const putAtOnce = 4 << 20
 // how much of that file is used. It is as good as its source; nobody waits for
 // it to be on the disk.
 func (l *Ledger) compact(ctx context.Context, keep int64) (made *os.File, size int64, err error) {
-	// A backup of a damaged ledger would be trusted on the day when it is needed.
-	if err := l.checkAllPages(func() error { return context.Cause(ctx) }); err != nil {
-		return nil, 0, err
-	}
 	if made, err = createUnnamed(l.dir); err != nil {
 		return nil, 0, err
 	}

@@ -199,18 +199,26 @@ func (l *Ledger) ReadCopy(ctx context.Context, keep int64, do func(*Ledger) erro
 	if err != nil {
 		return err
 	}
-	c, err := openCopy(f, l)
-	if err == nil {
-		err = errors.Join(do(c), c.db.Close())
-	}
-	return errors.Join(err, f.Close())
+	return errors.Join(ReadOpenFile(f, l.dir, l.loc, do), f.Close())
 }
 
-// openCopy opens a copy of l for reading alone. The file stays open when the ledger is closed.
-func openCopy(f *os.File, l *Ledger) (*Ledger, error) {
-	c, err := openReadOnly(l.dir, f.Name(), func(string, int, os.FileMode) (*os.File, error) { return examineDuplicate(f) })
+// Location is whose days the ledger counts by.
+func (l *Ledger) Location() *time.Location { return l.loc }
+
+// ReadOpenFile lets do read a copy that is open, and stays so. dir is where more copies are made, loc whose days count.
+func ReadOpenFile(f *os.File, dir string, loc *time.Location, do func(*Ledger) error) error {
+	c, err := openCopy(f, dir, loc)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(c), c.db.Close())
+}
+
+// openCopy opens a copy for reading alone. The file stays open when the ledger is closed.
+func openCopy(f *os.File, dir string, loc *time.Location) (*Ledger, error) {
+	c, err := openReadOnly(dir, f.Name(), func(string, int, os.FileMode) (*os.File, error) { return examineDuplicate(f) })
 	if err == nil {
-		c.loc = l.loc
+		c.loc = loc
 		if err = c.view(c.readState); err != nil {
 			err = errors.Join(err, c.db.Close())
 		}

@@ -241,7 +241,7 @@ func TestInspectFile_ABackup(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "copy.db")
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	kit.Must(t, err)
-	kit.Value(l.Backup(t.Context(), f, 0))(t)
+	kit.Value(l.Backup(t.Context(), f, 0, nil))(t)
 	size, err := f.Seek(0, io.SeekEnd)
 	kit.Must(t, errors.Join(err, f.Close()))
 	if i, head, err := boltledger.InspectFile(name); err != nil || head != l.Head() || i.ID != info.ID {

@@ -1,0 +1,146 @@
+package selfcheck
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vaultd/internal/test/kit"
+)
+
+// How the child of a test ends; empty: with an answer.
+const (
+	childEnds = "VAULTD_TEST_CHILD_ENDS"
+	childPID  = "VAULTD_TEST_CHILD_PID" // file that a child that hangs writes its number to
+)
+
+// The child is this test binary.
+func TestMain(m *testing.M) {
+	if len(os.Args) != 2 || os.Args[1] != ChildCommand {
+		os.Exit(m.Run())
+	}
+	PrepareChild()
+	switch end := os.Getenv(childEnds); end {
+	case "":
+		os.Exit(RunChild(os.Stdin, os.Stdout))
+	case "panic":
+		panic("page 7: unexpected page type")
+	case "circle":
+		walkCircle(1)
+	case "memory":
+		fmt.Fprintln(os.Stderr, "fatal error: runtime: out of memory")
+		os.Exit(2)
+	case "hang":
+		if err := os.WriteFile(os.Getenv(childPID), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+			os.Exit(1)
+		}
+		time.Sleep(time.Hour)
+	default:
+		n, _ := strconv.Atoi(end)
+		_ = syscall.Kill(os.Getpid(), syscall.Signal(n)) // it hangs where that fails
+		time.Sleep(time.Hour)
+	}
+}
+
+// walkCircle follows pages as bbolt does: one by one, each from the one before.
+func walkCircle(page int) int { return walkCircle(page^1) + 1 }
+
+func (p *place) inChild() Verification {
+	how := p.how()
+	how.Executable = "/proc/self/exe"
+	return how
+}
+
+// I15: the check of a copy in a process of its own finds what this process finds, and leaves a checkpoint.
+func TestChild_I15_FindsTheSame(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	p.finish(p.send())
+	p.send()
+	got := kit.Value(p.inChild().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t)
+	kit.Want(t, "a checkpoint", kit.Err(os.Lstat(filepath.Join(p.Dir, CheckpointName))), nil)
+	kit.Must(t, os.Remove(filepath.Join(p.Dir, CheckpointName)))
+	want := kit.Value(p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t)
+	kit.Check(t, got.OK() && got.Lines > 0, "%+v", got)
+	kit.Want(t, "the child's answer", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+
+	p.spoilPages()
+	got = kit.Value(p.inChild().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t)
+	want = kit.Value(p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t)
+	kit.Check(t, got.IsDamaged(), "%+v", got)
+	kit.Want(t, "the child's answer about damage", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+}
+
+// I15, I26: damage that ends the process that checks ends the child alone, and is damage. Any other end of it says nothing of the
+// ledger, and leaves nothing to go on from.
+func TestChild_I26_HowItEnds(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	p.finish(p.send())
+	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Executable: "/proc/self/exe", Now: p.instant}
+	for end, damaged := range map[string]bool{
+		"panic": true, "circle": true, strconv.Itoa(int(syscall.SIGSEGV)): true, strconv.Itoa(int(syscall.SIGBUS)): true,
+		"memory": false, strconv.Itoa(int(syscall.SIGKILL)): false, strconv.Itoa(int(syscall.SIGTERM)): false,
+	} {
+		t.Setenv(childEnds, end)
+		r := c.Check(t.Context())
+		kit.Check(t, (len(r.Ledger) > 0) == damaged && (r.Failed == "") == damaged, "%s: the check found %q and failed with %q, want damage: %t", end, r.Ledger, r.Failed, damaged)
+		kit.Fails(t, "a checkpoint", kit.Err(os.Lstat(filepath.Join(p.Dir, CheckpointName))), os.ErrNotExist)
+	}
+}
+
+// The child ends with the caller's context, and with the process that started it.
+func TestChild_I21_EndsWithItsParent(t *testing.T) {
+	if os.Getenv(childPID) != "" { // the parent, which is killed
+		p := newPlace(t, "ledger-1")
+		_, err := p.inChild().VerifyCopy(t.Context(), p.Ledger.Ledger, 0)
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pid")
+	parent := exec.Command(os.Args[0], "-test.run=^TestChild_I21_EndsWithItsParent$")
+	parent.Env = append(os.Environ(), childEnds+"=hang", childPID+"="+file)
+	kit.Must(t, parent.Start())
+	awaitEnd := beginChild(t, file)
+	kit.Must(t, parent.Process.Kill())
+	_ = parent.Wait() // it was killed
+	awaitEnd()
+
+	t.Setenv(childEnds, "hang")
+	t.Setenv(childPID, file+"2")
+	p := newPlace(t, "ledger-1")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.inChild().VerifyCopy(ctx, p.Ledger.Ledger, 0)
+		done <- err
+	}()
+	awaitEnd = beginChild(t, file+"2")
+	cancel()
+	kit.Fails(t, "a check whose caller gave up", <-done, context.Canceled)
+	awaitEnd()
+}
+
+// beginChild waits for a child that hangs, and returns what waits for its end.
+func beginChild(t *testing.T, file string) (awaitEnd func()) {
+	t.Helper()
+	var pid string
+	kit.Await(t, "the child", func() bool {
+		b, err := os.ReadFile(file)
+		pid = string(b)
+		return err == nil && pid != ""
+	})
+	b := kit.Value(os.ReadFile("/proc/" + pid + "/oom_score_adj"))(t)
+	kit.Want(t, "oom_score_adj of the child", strings.TrimSpace(string(b)), "1000")
+	return func() {
+		t.Helper()
+		kit.Await(t, "the end of the child", func() bool {
+			b, err := os.ReadFile("/proc/" + pid + "/stat")
+			return err != nil || strings.Contains(string(b), ") Z ")
+		})
+	}
+}
