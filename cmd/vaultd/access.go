@@ -22,6 +22,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/statedir"
 )
 
@@ -41,13 +42,32 @@ type view struct {
 	daemonIsRoot bool // the running daemon may read and write everything
 }
 
-// readAtOneMoment calls do with a copy of the ledger where the daemon works
-// with it, and else with the ledger itself.
-func (v view) readAtOneMoment(ctx context.Context, do func(*boltledger.Ledger) error) error {
+// readChecked verifies the ledger and calls do with it and what was found: with
+// a copy of the ledger where the daemon works with it, and else with the ledger
+// itself.
+func (v view) readChecked(ctx context.Context, what extent, do func(*boltledger.Ledger, selfcheck.Verified) error) error {
+	how := v.verification(what)
 	if v.state == nil {
-		return do(v.ledger)
+		found, err := how.Verify(ctx, v.ledger)
+		if err != nil {
+			return err
+		}
+		return do(v.ledger, found)
 	}
-	return v.ledger.ReadCopy(ctx, v.cfg.Spool.MinFree, do)
+	copied, found, err := how.CheckCopy(ctx, v.ledger, v.cfg.Spool.MinFree)
+	if err != nil {
+		return err
+	}
+	defer copied.Close() // read-only
+	if found.HasUnreadPages() {
+		return &ledger.DamageError{What: found.Problems[0].What}
+	}
+	return boltledger.ReadOpenFile(copied, v.cfg.StateDir, v.ledger.Location(), func(l *boltledger.Ledger) error { return do(l, found) })
+}
+
+// verification says how commands verify the ledger.
+func (v view) verification(what extent) selfcheck.Verification {
+	return selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now, Executable: thisProgram}
 }
 
 // openCatalog returns the catalog, and a function that gives it back. A command that runs alone opens the file itself.

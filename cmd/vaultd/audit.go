@@ -24,6 +24,7 @@ import (
 	"vaultd/internal/recovery"
 	"vaultd/internal/report"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/selfcheck"
 )
 
 type auditFlags struct {
@@ -301,12 +302,9 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	if c.Booked, err = a.bookedForAudit(ctx, v, f); err != nil {
 		return err
 	}
-	return v.readAtOneMoment(ctx, func(l *boltledger.Ledger) error {
-		// A report of a given time has the same bytes whatever was examined before it.
-		notes, err := v.examineLedger(ctx, a, l, &c, extent(f.whole || f.asOf != ""))
-		if err != nil {
-			return err
-		}
+	// A report of a given time has the same bytes whatever was examined before it.
+	return v.readChecked(ctx, extent(f.whole || f.asOf != ""), func(l *boltledger.Ledger, found selfcheck.Verified) error {
+		notes := a.addChecked(&c, l, found)
 		r, err := report.Examine(ctx, c)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -85,7 +84,7 @@ func (a *app) runBackup(c *cobra.Command, file string) error {
 
 // backUp writes a checked backup of the ledger, or a copy of a damaged one as it is.
 func (v view) backUp(ctx context.Context, w io.Writer) (err error) {
-	how := selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: true, Now: time.Now, Executable: thisProgram}
+	how := v.verification(wholeLedger)
 	var copied *os.File
 	var found selfcheck.Verified
 	if v.state == nil { // nobody else works with it

@@ -34,7 +34,7 @@ const thisProgram = "/proc/self/exe"
 func main() {
 	isChild := len(os.Args) == 2 && os.Args[1] == selfcheck.ChildCommand
 	if isChild {
-		selfcheck.PrepareChild() // first: a process that leaves no dump may not write its own files of /proc
+		selfcheck.PrepareChild() // first: leaveNoDump takes the right to write its own files of /proc
 	}
 	if err := leaveNoDump(); err != nil {
 		fmt.Fprintln(os.Stderr, "vaultd:", err)

@@ -22,6 +22,7 @@ import (
 	"vaultd/internal/present"
 	"vaultd/internal/proof"
 	"vaultd/internal/report"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/spool"
 )
 
@@ -249,10 +250,8 @@ func (s *pageSource) makeReport(ctx context.Context, order page.ReportOrder, w i
 			return s.refuseBooks(checkDamage(a, err))
 		}
 	}
-	err = v.readAtOneMoment(ctx, func(l *boltledger.Ledger) error {
-		if _, err := v.examineLedger(ctx, a, l, &c, sinceCheckpoint); err != nil {
-			return err
-		}
+	err = v.readChecked(ctx, sinceCheckpoint, func(l *boltledger.Ledger, found selfcheck.Verified) error {
+		a.addChecked(&c, l, found)
 		r, err := report.Examine(ctx, c)
 		if err != nil {
 			return err

@@ -115,7 +115,7 @@ func (a *app) compareEntries(ctx context.Context, v view, p operator.Person, acc
 	if err != nil {
 		return found, err
 	}
-	c := operator.Comparison{Ledger: v.ledger, Archive: dc.Archive, Accept: accepted, Grace: dc.Grace, Now: dc.Now}
+	c := operator.Comparison{Ledger: v.ledger, Verify: v.ledger.Verify, Archive: dc.Archive, Accept: accepted, Grace: dc.Grace, Now: dc.Now}
 	doubt, err := operator.LastDoubt(v.ledger)
 	if err != nil {
 		return found, err

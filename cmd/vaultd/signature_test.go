@@ -185,8 +185,9 @@ func TestBackup_I15_OfADamagedLedgerIsNotCalledWhole(t *testing.T) {
 	kit.Check(t, err == nil && code == exitDifferences && !b.Whole && len(b.Problems) != 0, "exit %d %v %+v", code, err, b)
 }
 
-// I15, I26: the running daemon has a copy checked before the first byte is given out. One that is damaged gets no good name,
-// and "-" tells by its exit code. The daemon goes on.
+// I15, I26: the running daemon has a copy checked before it sends the first byte.
+// The file of a damaged copy is named for that, "-" says it by its exit code, and
+// the daemon continues.
 func TestBackup_I15_OfADamagedLedgerThroughTheDaemon(t *testing.T) {
 	s := newShelf(t)
 	s.forDaemon()

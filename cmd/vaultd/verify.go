@@ -115,7 +115,7 @@ const (
 )
 
 func (a *app) runVerify(ctx context.Context, v view, what extent, kept []ledger.Head) error {
-	found, err := v.verifyLedger(ctx, selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now, Executable: thisProgram})
+	found, err := v.verifyLedger(ctx, v.verification(what))
 	if err != nil {
 		return err
 	}

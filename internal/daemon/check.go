@@ -21,7 +21,7 @@ type checker struct {
 
 const (
 	checkRetry   = time.Hour      // after a check that could not be made
-	longestBlind = 24 * time.Hour // without a check, before people hear of it: memory, room or a pause may be there in an hour
+	longestBlind = 24 * time.Hour // without a check, before it is reported: there may be memory, room or a pause in an hour
 )
 
 func newChecker() *checker { return &checker{wake: make(chan struct{}, 1)} }

@@ -63,7 +63,7 @@ type Config struct {
 	CatalogDir string // where the catalog's file lies: the state directory; empty: none is kept
 
 	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
-	Executable string        // checks copies of the ledger in processes of its own, as [selfcheck.Verification] has it
+	Executable string        // checks copies of the ledger in child processes, as [selfcheck.Verification] has it
 
 	LedgerFault func(op string) error   // nil but in tests and measurements
 	FileFault   durable.Hook            // nil, or a count; more in tests only

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func (d *Daemon) checkPlace(ctx context.Context) {
 		d.noteLost(err)
 		// A crash from here on leaves the copy in its place, or nothing. After
 		// the copy the ledger fails, and Run ends.
-		if wrong := d.ledger.PutBack(ctx); wrong != nil && ctx.Err() == nil {
+		if wrong := d.putBack(ctx); wrong != nil && ctx.Err() == nil {
 			d.noteLost(fmt.Errorf("%w, and what vaultd has open could not be put there: %w", err, wrong))
 		}
 		return
@@ -50,6 +51,15 @@ func (d *Daemon) checkPlace(ctx context.Context) {
 		d.cfg.Log.Info("the ledger is in its place again")
 		d.statusFiles.NoteChangeOfAll()
 	}
+}
+
+// putBack has the ledger checked and put back.
+func (d *Daemon) putBack(ctx context.Context) error {
+	how := d.selfChecker().Verification()
+	return d.ledger.PutBack(ctx, d.cfg.SpoolMinFree, func(ctx context.Context, f *os.File) ([]ledger.Problem, error) {
+		v, err := how.VerifyFile(ctx, f, d.ledger.Location())
+		return v.Problems, err
+	})
 }
 
 // lostLedger says why the ledger that is open is not the one in state_dir.

@@ -24,7 +24,11 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 	defer d.comparing.Unlock()
 	drops, done, why := d.openFolders()
 	defer done()
-	all := operator.Comparison{Ledger: d.ledger, Archive: d.cfg.Archive, Drops: drops, Away: why, Accept: accept, Grace: d.cfg.Grace, Now: d.cfg.Now}
+	verify := func(ctx context.Context) ([]ledger.Problem, error) {
+		v, err := d.selfChecker().Verification().VerifyCopy(ctx, d.ledger, d.cfg.SpoolMinFree)
+		return v.Problems, err
+	}
+	all := operator.Comparison{Ledger: d.ledger, Verify: verify, Archive: d.cfg.Archive, Drops: drops, Away: why, Accept: accept, Grace: d.cfg.Grace, Now: d.cfg.Now}
 	c, err := operator.Reconcile(ctx, all, p)
 	if err == nil && c.Unpacked > 0 && c.Safe && !c.Left {
 		if err = d.awaitPacking(ctx); err == nil {

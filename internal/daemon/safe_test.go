@@ -231,7 +231,7 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 	})
 }
 
-// I26: a check that cannot be made now is tried again, and people hear of it after a day.
+// I26: a check that fails for want of means is tried again, and reported after a day.
 func TestCheck_I26_NotCheckedForADay(t *testing.T) {
 	withConfiguredDaemon(t, func(c *Config) { c.CheckEvery, c.Executable = 24*time.Hour, "/there/is/none" }, func(h *testDaemon) {
 		for _, row := range []struct {

@@ -26,6 +26,7 @@ type Compared struct {
 // Comparison is what [Reconcile] works on.
 type Comparison struct {
 	Ledger  *boltledger.Ledger
+	Verify  func(context.Context) ([]ledger.Problem, error) // checks all of the ledger
 	Archive recovery.Service
 	Drops   []recovery.Drop // every configured drop; Folder is nil where the drop folder is away
 	Away    []string        // why drop folders are away; safe mode stays while there are any
@@ -47,7 +48,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	doubt, err := LastDoubt(c.Ledger)
 	if err == nil && safe.Mark == ledger.MarkDamaged {
 		var found []ledger.Problem
-		if found, err = verifyWithFigures(ctx, c.Ledger); len(found) > 0 { // what it says of its own entries cannot be trusted
+		if found, err = c.verifyWithFigures(ctx); len(found) > 0 { // what it says of its own entries cannot be trusted
 			doubt, out.Why = nil, append(out.Why, fmt.Sprintf("the ledger is damaged (%s: %s): restore a backup, or rebuild it", found[0].Where, found[0].What))
 		}
 	}
@@ -97,15 +98,15 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 // verifyWithFigures verifies the ledger. If nothing but its totals and counts
 // is wrong it has them counted again first: they are derived from the rest. A
 // crash in between leaves them as they are, and a person compares again.
-func verifyWithFigures(ctx context.Context, l *boltledger.Ledger) ([]ledger.Problem, error) {
-	found, err := l.VerifyCopy(ctx, 0)
+func (c Comparison) verifyWithFigures(ctx context.Context) ([]ledger.Problem, error) {
+	found, err := c.Verify(ctx)
 	if err != nil || len(found) == 0 || !boltledger.AreOfFigures(found) {
 		return found, err
 	}
-	if err := l.RecountFigures(ctx); err != nil {
+	if err := c.Ledger.RecountFigures(ctx); err != nil {
 		return found, err
 	}
-	return l.VerifyCopy(ctx, 0)
+	return c.Verify(ctx)
 }
 
 // journalComparison puts into the journal what a person's comparison came to, one line for each vault. The audit rests on it. What vaultd

@@ -8,15 +8,15 @@ import (
 // Downloads is what the journal tells of documents that were downloaded from the archive, the last word about each. The zero
 // value has none. Its memory grows with the documents that were ever downloaded, which costs money, and with nothing else.
 type Downloads struct {
-	last      map[number]download
-	Announced uint64 // downloads, also those without an outcome
+	Last      map[[16]byte]Download // by vault and number; exported so that it can be stored
+	Announced uint64                // downloads, also those without an outcome
 }
 
-// download is what became of one document.
-type download struct {
-	open     int    // announced, and without an outcome so far
-	compared string // the outcome of the last download that was compared; empty: none was
-	line     uint64 // of the last line about it
+// Download is what became of one document.
+type Download struct {
+	Open     int    // announced, and without an outcome so far
+	Compared string // the outcome of the last download that was compared; empty: none was
+	Line     uint64 // of the last line about it
 }
 
 // AddLine takes in a line of the journal. The error says what is wrong with it, in words; any line but those of downloads is right.
@@ -27,40 +27,40 @@ func (d *Downloads) AddLine(l ledger.Line) (wrong string) {
 	if l.Vault == "" || l.Remote == "" {
 		return "it names no document"
 	}
-	if d.last == nil {
-		d.last = map[number]download{}
+	if d.Last == nil {
+		d.Last = map[[16]byte]Download{}
 	}
 	n := numberIn(archive.VaultID(l.Vault), archive.RemoteID(l.Remote))
-	one := d.last[n]
-	one.line = l.N
+	one := d.Last[n]
+	one.Line = l.N
 	if l.Event == ledger.MarkFetchIntended {
 		d.Announced++
-		one.open++
-		d.last[n] = one
+		one.Open++
+		d.Last[n] = one
 		return ""
 	}
 	switch l.Cause {
 	case ledger.FetchSame, ledger.FetchRepacked, ledger.FetchDiffers:
-		one.compared = l.Cause
+		one.Compared = l.Cause
 	case ledger.FetchNotCompared, ledger.FetchFailed:
 	default:
 		wrong = "its outcome is none"
 	}
-	if one.open--; one.open < 0 {
-		one.open, wrong = 0, "nothing announced it"
+	if one.Open--; one.Open < 0 {
+		one.Open, wrong = 0, "nothing announced it"
 	}
-	d.last[n] = one
+	d.Last[n] = one
 	return wrong
 }
 
 // LastComparison returns what the last comparison of a document with what was sent came to; empty: it was never compared.
 func (d *Downloads) LastComparison(v archive.VaultID, r archive.RemoteID) (outcome string) {
-	return d.last[numberIn(v, r)].compared
+	return d.Last[numberIn(v, r)].Compared
 }
 
 // LastLine returns the number of the last line about the document; 0: nobody ever downloaded it.
 func (d *Downloads) LastLine(v archive.VaultID, r archive.RemoteID) uint64 {
-	return d.last[numberIn(v, r)].line
+	return d.Last[numberIn(v, r)].Line
 }
 
 // numberIn is what stands for a registration of a vault.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 
 	"vaultd/internal/archive"
@@ -23,8 +24,7 @@ type State struct {
 	Marks, PutBack uint64
 	Indexes        []AcceptedIndex
 	Accepted       uint64
-	Announced      uint64 // downloads
-	Downloads      map[[16]byte]Download
+	Downloads      Downloads
 	Acts           Acts
 	Open           map[archive.Key]OpenItem
 	Bindings       map[[16]byte]Binding // registrations, by their shortened numbers
@@ -33,13 +33,6 @@ type State struct {
 	RestSample     Sample               // of them
 	RestLostPosts  uint64               // of them
 	Arrivals       map[archive.Key]ArrivalItem
-}
-
-// Download is what became of one document that was downloaded.
-type Download struct {
-	Open     int
-	Compared string
-	Line     uint64
 }
 
 // OpenItem is what the lines tell of one entry that is not at rest.
@@ -193,12 +186,9 @@ func (f *replay) carryOpen(key archive.Key, it item, e ledger.Entry) bool {
 func (f *replay) save() *State {
 	s := &State{
 		Head: f.Head, Balance: f.Balance, Marks: f.Marks, PutBack: f.PutBack, Indexes: f.Indexes, Accepted: f.Accepted,
-		Announced: f.Downloads.Announced, Downloads: map[[16]byte]Download{}, Acts: f.Acts,
+		Downloads: f.Downloads, Acts: f.Acts,
 		Open: map[archive.Key]OpenItem{}, Bindings: map[[16]byte]Binding{}, Rest: f.rest, RestSample: f.restSample,
 		Arrivals: f.arrivals.clone(),
-	}
-	for n, d := range f.Downloads.last {
-		s.Downloads[n] = Download{d.open, d.compared, d.line}
 	}
 	for _, its := range []map[archive.Key]item{f.items, f.open} {
 		for k, it := range its {
@@ -215,10 +205,7 @@ func (f *replay) save() *State {
 func (f *replay) load(s State) {
 	f.Head, f.Lines, f.Balance, f.Marks, f.PutBack = s.Head, s.Head.N, s.Balance, s.Marks, s.PutBack
 	f.Indexes, f.Accepted, f.LostPosts, f.Acts = s.Indexes, s.Accepted, s.RestLostPosts, s.Acts.clone()
-	f.Downloads = Downloads{last: map[number]download{}, Announced: s.Announced}
-	for n, d := range s.Downloads {
-		f.Downloads.last[n] = download{d.Open, d.Compared, d.Line}
-	}
+	f.Downloads = Downloads{maps.Clone(s.Downloads.Last), s.Downloads.Announced}
 	f.arrivals.items = arrivals{items: s.Arrivals}.clone()
 	for k, it := range s.Open {
 		f.items[k] = item{rev: it.Rev, state: it.State, source: it.Source, posts: it.Posts, answers: it.Answers, tickets: it.Tickets,

@@ -84,6 +84,11 @@ func (c *Checker) Check(ctx context.Context) (r Result) {
 	return r
 }
 
+// Verification is how a check verifies the ledger: all of it.
+func (c *Checker) Verification() Verification {
+	return Verification{StateDir: c.StateDir, Program: c.Program, Executable: c.Executable, Whole: true, Now: func() time.Time { return c.Now().Wall }, quiet: true}
+}
+
 // checkLedger verifies the whole ledger: chain, records, indexes, the journal replayed, and the balance. Without a finding
 // it leaves a checkpoint, from which "vaultd verify" goes on.
 func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
@@ -92,8 +97,7 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 			found = append(found, what)
 		}
 	}
-	o := Verification{StateDir: c.StateDir, Program: c.Program, Executable: c.Executable, Whole: true, Now: func() time.Time { return c.Now().Wall }, quiet: true}
-	v, err := o.VerifyCopy(ctx, c.Ledger, c.MinFree)
+	v, err := c.Verification().VerifyCopy(ctx, c.Ledger, c.MinFree)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,19 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A damaged page may end the process that reads it, and a large ledger may fill its memory. So a copy is checked by a child:
-// this program again, with the copy as its descriptor 3, the question on its standard input and the answer on its
-// standard output, both in the form of encoding/gob. It ends with its parent. The system ends it before any other process
-// where memory is short.
+// A damaged page may end the process that reads it, and a large ledger may fill
+// its memory. So a child checks a copy: this program again, with the copy as its
+// descriptor 3, the question on its standard input and the answer on its
+// standard output, both encoded by encoding/gob. It ends with its parent. The
+// system ends it before any other process if memory is short.
 
 // ChildCommand is the argument of a process that must call PrepareChild and RunChild.
 const ChildCommand = "check-copy"
 
 const (
-	mostTime   = 6 * time.Hour // of the check of one copy
-	mostStack  = 64 << 20      // bytes, of a child: a circle of pages ends here
-	copyInIt   = 3             // the child's descriptor of the copy
-	mostErrors = 4 << 10       // bytes of a child's error output that are kept
+	mostTime  = 6 * time.Hour // of the check of one copy
+	mostStack = 64 << 20      // bytes, of a child: a circle of pages ends here
+	copyInIt  = 3             // the child's descriptor of the copy
+	mostSaid  = 4 << 10       // bytes of a child's error output that are kept
 )
 
 // question is what a child is asked.
@@ -46,8 +48,9 @@ type answer struct {
 	Error string // why nothing is known
 }
 
-// verifyInChild verifies a copy in a process of its own. A child that ends by a fault of memory or a panic met damage. Any other end
-// is an error: nothing is known then.
+// verifyInChild verifies a copy in a child process. A child that ends by a fault
+// of memory or a panic met damage. Any other end is an error: then the ledger is
+// unchecked.
 func (o Verification) verifyInChild(ctx context.Context, f *os.File, loc *time.Location) (v Verified, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, mostTime, fmt.Errorf("the check of a copy of the ledger took more than %s, and was given up", mostTime))
 	defer cancel()
@@ -88,20 +91,27 @@ func isOfDamage(s syscall.WaitStatus, said string) bool {
 	if s.Signaled() {
 		return s.Signal() == syscall.SIGSEGV || s.Signal() == syscall.SIGBUS
 	}
-	// Go's runtime ends so, too, where it gets no memory or no thread.
-	lacks := strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") || strings.Contains(said, "failed to create new OS thread")
-	return s.ExitStatus() == 2 && !lacks
+	// Go's runtime also ends with this status where it lacks memory or threads.
+	return s.ExitStatus() == goCrash && slices.ContainsFunc(damageSays, func(what string) bool { return strings.Contains(said, what) })
 }
+
+// goCrash is the exit status of a Go program that panics.
+const goCrash = 2
+
+// damageSays is what Go writes where a process ends because of what it read: a
+// panic, an endless recursion, a fault of memory.
+var damageSays = []string{"panic: ", "fatal error: stack overflow", "SIGSEGV", "SIGBUS"}
 
 // beginning keeps the beginning of what is written to it.
 type beginning struct{ text string }
 
 func (t *beginning) Write(b []byte) (int, error) {
-	t.text += string(b[:min(len(b), mostErrors-len(t.text))])
+	t.text += string(b[:min(len(b), mostSaid-len(t.text))])
 	return len(b), nil
 }
 
-// PrepareChild lets the process that calls it give way to all others. An error is no hindrance: a unit may forbid it.
+// PrepareChild lets the process that calls it give way to all others, as far as
+// its unit allows that.
 func PrepareChild() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	_ = unix.Setpriority(unix.PRIO_PGRP, 0, 19) // its threads are a group of their own
@@ -120,7 +130,7 @@ func RunChild(in io.Reader, out io.Writer) (exit int) {
 	}
 	var a answer
 	q.How.quiet, q.How.Now = true, func() time.Time { return q.At }
-	a.Found, err = q.How.verifyFile(context.Background(), os.NewFile(copyInIt, "copy"), loc)
+	a.Found, err = q.How.verifyHere(context.Background(), os.NewFile(copyInIt, "copy"), loc)
 	if a.Error = textOf(err); gob.NewEncoder(out).Encode(a) != nil {
 		return 1
 	}

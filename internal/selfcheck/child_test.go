@@ -3,15 +3,18 @@ package selfcheck
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"vaultd/internal/proof"
 	"vaultd/internal/test/kit"
 )
 
@@ -37,6 +40,9 @@ func TestMain(m *testing.M) {
 	case "memory":
 		fmt.Fprintln(os.Stderr, "fatal error: runtime: out of memory")
 		os.Exit(2)
+	case "unknown":
+		fmt.Fprintln(os.Stderr, "flag provided but not defined")
+		os.Exit(2)
 	case "hang":
 		if err := os.WriteFile(os.Getenv(childPID), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 			os.Exit(1)
@@ -58,7 +64,8 @@ func (p *place) inChild() Verification {
 	return how
 }
 
-// I15: the check of a copy in a process of its own finds what this process finds, and leaves a checkpoint.
+// I15: the check of a copy in a child finds what this process finds, and leaves
+// a checkpoint.
 func TestChild_I15_FindsTheSame(t *testing.T) {
 	p := newPlace(t, "ledger-1")
 	p.finish(p.send())
@@ -67,24 +74,25 @@ func TestChild_I15_FindsTheSame(t *testing.T) {
 	kit.Want(t, "a checkpoint", kit.Err(os.Lstat(filepath.Join(p.Dir, CheckpointName))), nil)
 	kit.Must(t, os.Remove(filepath.Join(p.Dir, CheckpointName)))
 	want := kit.Value(p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t)
-	kit.Check(t, got.OK() && got.Lines > 0, "%+v", got)
+	kit.Check(t, got.OK() && got.Lines > 0, "the child found %+v, want nothing in some lines", got)
 	kit.Want(t, "the child's answer", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 
 	p.spoilPages()
 	got = kit.Value(p.inChild().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t)
 	want = kit.Value(p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t)
-	kit.Check(t, got.IsDamaged(), "%+v", got)
+	kit.Check(t, got.IsDamaged(), "the child found %+v, want damage", got)
 	kit.Want(t, "the child's answer about damage", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 }
 
-// I15, I26: damage that ends the process that checks ends the child alone, and is damage. Any other end of it says nothing of the
-// ledger, and leaves nothing to go on from.
+// I15, I26: damage that ends the process that checks ends the child alone, and is
+// reported as damage. After any other end the ledger counts as unchecked, and no
+// checkpoint is left.
 func TestChild_I26_HowItEnds(t *testing.T) {
 	p := newPlace(t, "ledger-1")
 	p.finish(p.send())
 	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Executable: "/proc/self/exe", Now: p.instant}
 	for end, damaged := range map[string]bool{
-		"panic": true, "circle": true, strconv.Itoa(int(syscall.SIGSEGV)): true, strconv.Itoa(int(syscall.SIGBUS)): true,
+		"panic": true, "circle": true, "unknown": false, strconv.Itoa(int(syscall.SIGSEGV)): true, strconv.Itoa(int(syscall.SIGBUS)): true,
 		"memory": false, strconv.Itoa(int(syscall.SIGKILL)): false, strconv.Itoa(int(syscall.SIGTERM)): false,
 	} {
 		t.Setenv(childEnds, end)
@@ -123,6 +131,55 @@ func TestChild_I21_EndsWithItsParent(t *testing.T) {
 	cancel()
 	kit.Fails(t, "a check whose caller gave up", <-done, context.Canceled)
 	awaitEnd()
+}
+
+// I12: a child's answer arrives whole: encoding/gob leaves out unexported fields.
+func TestChild_I12_ItsAnswerIsWhole(t *testing.T) {
+	seen := map[reflect.Type]bool{reflect.TypeFor[time.Time](): true}
+	var look func(reflect.Type, string)
+	look = func(typ reflect.Type, name string) {
+		if seen[typ] {
+			return
+		}
+		seen[typ] = true
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			look(typ.Elem(), name)
+		case reflect.Map:
+			look(typ.Key(), name)
+			look(typ.Elem(), name)
+		case reflect.Struct:
+			for f := range typ.Fields() {
+				kit.Check(t, f.IsExported(), "%s.%s is unexported, want it sent", name, f.Name)
+				look(f.Type, name+"."+f.Name)
+			}
+		case reflect.Interface, reflect.Func, reflect.Chan:
+			t.Errorf("%s is of kind %s, want one that is sent", name, typ.Kind())
+		}
+	}
+	look(reflect.TypeFor[answer](), "answer")
+	look(reflect.TypeFor[proof.State](), "State")
+}
+
+// I21: one copy is made and checked at a time. A caller that gives up waiting
+// leaves nothing, and each check ends its turn, whatever it finds.
+func TestCheckCopy_I21_OneAtATime(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	p.finish(p.send())
+	end := kit.Value(p.Ledger.AwaitCopyTurn(t.Context()))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := p.how().VerifyCopy(ctx, p.Ledger.Ledger, 0)
+	kit.Fails(t, "a check whose caller gave up", err, context.Canceled)
+	end()
+	for _, keep := range []int64{0, math.MaxInt64 / 2} { // the second finds no room
+		_, err = p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, keep)
+		kit.Want(t, "checked", err == nil, keep == 0)
+	}
+	p.spoilPages()
+	kit.Check(t, kit.Value(p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t).IsDamaged(), "no damage found, want it found in two copies")
+	end = kit.Value(p.Ledger.AwaitCopyTurn(t.Context()))(t)
+	end()
 }
 
 // beginChild waits for a child that hangs, and returns what waits for its end.

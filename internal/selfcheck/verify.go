@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -20,7 +21,8 @@ type Verification struct {
 	Whole    bool   // reads everything, whatever the checkpoint says
 	Now      func() time.Time
 
-	// Executable is a program that calls RunChild, for the check of a copy in a process of its own. Empty: this process makes it.
+	// Executable is a program that calls RunChild, for the check of a copy in a
+	// child process. Empty: this process makes it.
 	Executable string
 
 	quiet bool // one core works
@@ -48,6 +50,15 @@ func (v Verified) OK() bool {
 	return len(v.Problems) == 0 && v.OtherPast == "" && v.Proven && len(v.Report.Findings) == 0 && v.Report.Omitted == 0
 }
 
+// HasUnreadPages reports whether pages are damaged: reading what is on them may
+// end a process.
+func (v Verified) HasUnreadPages() bool {
+	return slices.ContainsFunc(v.Problems, func(p ledger.Problem) bool { return p.Where == pagesWord })
+}
+
+// pagesWord is where problems with pages are said to be.
+const pagesWord = "pages"
+
 // IsDamaged reports whether the ledger itself is wrong: its records, or what they promise.
 func (v Verified) IsDamaged() bool { return len(v.Problems) > 0 || !v.Report.OK() }
 
@@ -63,8 +74,8 @@ type Basis struct {
 // maxAge is how long the whole ledger may have been read ago: records rot without a line about them.
 const maxAge = 7 * 24 * time.Hour
 
-// VerifyCopy verifies a copy of a ledger that is at work. keep bytes stay free on its disk. An error says that nothing is
-// known: it was not verified.
+// VerifyCopy verifies a copy of a ledger that is at work. keep bytes stay free on
+// its disk. After an error the ledger is unchecked.
 func (o Verification) VerifyCopy(ctx context.Context, l *boltledger.Ledger, keep int64) (Verified, error) {
 	f, v, err := o.CheckCopy(ctx, l, keep)
 	if err != nil {
@@ -73,29 +84,49 @@ func (o Verification) VerifyCopy(ctx context.Context, l *boltledger.Ledger, keep
 	return v, f.Close()
 }
 
-// CheckCopy is VerifyCopy that returns the copy, which the caller closes. What one copy shows, a second one must
-// show again: the memory of the first may have been at fault.
+// CheckCopy is VerifyCopy that returns the copy, which the caller closes. One
+// copy is made and checked at a time; other callers wait. Damage that one copy
+// shows must show in a second one: the memory of the first may have been at
+// fault.
 func (o Verification) CheckCopy(ctx context.Context, l *boltledger.Ledger, keep int64) (f *os.File, v Verified, err error) {
-	for try := 1; ; try++ {
-		if f, err = l.Copy(ctx, keep); err != nil {
-			return nil, v, err
-		}
-		if o.Executable == "" {
-			v, err = o.verifyFile(ctx, f, l.Location())
-		} else {
-			v, err = o.verifyInChild(ctx, f, l.Location())
-		}
-		if err == nil && (try > 1 || !v.IsDamaged()) {
-			return f, v, nil
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, v, err
-		}
+	end, err := l.AwaitCopyTurn(ctx)
+	if err != nil {
+		return nil, v, err
 	}
+	defer end()
+	f, v, err = o.checkOneCopy(ctx, l, keep)
+	if err != nil || !v.IsDamaged() {
+		return f, v, err
+	}
+	if err = f.Close(); err == nil {
+		f, v, err = o.checkOneCopy(ctx, l, keep)
+	}
+	if err != nil {
+		return nil, v, fmt.Errorf("a copy of the ledger looks damaged, and a second one could not be checked: %w", err)
+	}
+	return f, v, nil
 }
 
-// verifyFile verifies a copy in this process.
-func (o Verification) verifyFile(ctx context.Context, f *os.File, loc *time.Location) (v Verified, err error) {
+func (o Verification) checkOneCopy(ctx context.Context, l *boltledger.Ledger, keep int64) (f *os.File, v Verified, err error) {
+	if f, err = l.Copy(ctx, keep); err != nil {
+		return nil, v, err
+	}
+	if v, err = o.VerifyFile(ctx, f, l.Location()); err != nil {
+		return nil, v, errors.Join(err, f.Close())
+	}
+	return f, v, nil
+}
+
+// VerifyFile verifies an open copy of a ledger, whose days are counted by loc.
+func (o Verification) VerifyFile(ctx context.Context, f *os.File, loc *time.Location) (Verified, error) {
+	if o.Executable == "" {
+		return o.verifyHere(ctx, f, loc)
+	}
+	return o.verifyInChild(ctx, f, loc)
+}
+
+// verifyHere verifies a copy in this process.
+func (o Verification) verifyHere(ctx context.Context, f *os.File, loc *time.Location) (v Verified, err error) {
 	err = boltledger.ReadOpenFile(f, o.StateDir, loc, func(c *boltledger.Ledger) (err error) {
 		v, err = o.Verify(ctx, c)
 		return err
@@ -108,13 +139,13 @@ func (o Verification) verifyFile(ctx context.Context, f *os.File, loc *time.Loca
 
 // damagedPages is what is found where nothing more can be read.
 func damagedPages(what string) (v Verified) {
-	v.Problems = []ledger.Problem{{Where: "pages", What: what}}
+	v.Problems = []ledger.Problem{{Where: pagesWord, What: what}}
 	return v.withoutReplay("pages are damaged")
 }
 
-// Verify verifies a ledger that nobody changes meanwhile: from its checkpoint on where there is one that can
-// be used, and otherwise the whole. If nothing is found it leaves a checkpoint
-// for the next time. It changes nothing else.
+// Verify verifies a ledger that stays as it is meanwhile: from its checkpoint on
+// where there is one that can be used, and otherwise the whole. If nothing is
+// found it leaves a checkpoint for the next time. It changes nothing else.
 func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
 	c, past, err := o.readCheckpoint(l)
 	switch {

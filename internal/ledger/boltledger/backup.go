@@ -10,12 +10,14 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes the ledger at one moment to w and returns the number of bytes. The moment is that of copied, a
-// [Ledger.Copy], which it closes before anything is sent; nil: of the ledger itself, with which nobody else works then. The
-// pages were checked: a backup of a damaged ledger would be trusted on the day when it is needed.
+// Backup writes the ledger at one moment to w and returns the number of bytes.
+// It reads copied, a [Ledger.Copy], which it closes before it sends; nil: the
+// ledger itself, which must stay as it is meanwhile. The caller has checked what
+// is read: a backup of a damaged ledger would be trusted when it is needed.
 //
-// What is written is without free pages: nothing that was wiped from an entry is in it. It is made whole first. Neither
-// making it nor a reader of w that stalls holds the ledger. keep bytes stay free on the disk.
+// The backup has no free pages, and so nothing that was wiped from an entry. It
+// is complete on the disk before the first byte is sent: a slow reader of w does
+// not hold the ledger. keep bytes stay free on the disk.
 func (l *Ledger) Backup(ctx context.Context, w io.Writer, keep int64, copied *os.File) (n int64, err error) {
 	var made *os.File
 	var size int64

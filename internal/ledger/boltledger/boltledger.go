@@ -142,6 +142,11 @@ type Ledger struct {
 	stopped chan struct{} // closed once the committer is gone
 	failed  chan struct{} // closed with err
 	damaged chan struct{} // holds one token when a commit met a figure that cannot be read
+	copying chan struct{} // full while a copy is made or checked
+	isCopy  bool          // it is a copy, open for reading alone
+
+	isAstray bool // a copy whose check has found damaged pages, and may still read them
+
 	commits atomic.Uint64
 	changes atomic.Uint64
 	close   func() error

@@ -191,34 +191,39 @@ func createAndRemove(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadCopy lets do read a [Ledger.Copy], in which nothing changes meanwhile. A
-// copy that cannot be opened is a [ledger.DamageError]: the ledger is damaged
-// in the same way.
-func (l *Ledger) ReadCopy(ctx context.Context, keep int64, do func(*Ledger) error) error {
-	f, err := l.Copy(ctx, keep)
-	if err != nil {
-		return err
+// AwaitCopyTurn waits until every other caller has made and checked its copy, so
+// that the disk needs room for one. The caller calls end.
+func (l *Ledger) AwaitCopyTurn(ctx context.Context) (end func(), err error) {
+	select {
+	case l.copying <- struct{}{}:
+		return func() { <-l.copying }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	return errors.Join(ReadOpenFile(f, l.dir, l.loc, do), f.Close())
 }
 
 // Location is whose days the ledger counts by.
 func (l *Ledger) Location() *time.Location { return l.loc }
 
-// ReadOpenFile lets do read a copy that is open, and stays so. dir is where more copies are made, loc whose days count.
+// ReadOpenFile lets do read a copy that is open, and stays so. dir is where more
+// copies are made, loc whose days count. A copy that cannot be opened is a
+// [ledger.DamageError]: the ledger is damaged in the same way.
 func ReadOpenFile(f *os.File, dir string, loc *time.Location, do func(*Ledger) error) error {
 	c, err := openCopy(f, dir, loc)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(c), c.db.Close())
+	if err = do(c); !c.isAstray {
+		err = errors.Join(err, c.db.Close())
+	}
+	return err
 }
 
 // openCopy opens a copy for reading alone. The file stays open when the ledger is closed.
 func openCopy(f *os.File, dir string, loc *time.Location) (*Ledger, error) {
 	c, err := openReadOnly(dir, f.Name(), func(string, int, os.FileMode) (*os.File, error) { return examineDuplicate(f) })
 	if err == nil {
-		c.loc = loc
+		c.loc, c.isCopy = loc, true
 		if err = c.view(c.readState); err != nil {
 			err = errors.Join(err, c.db.Close())
 		}

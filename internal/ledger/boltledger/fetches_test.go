@@ -3,6 +3,7 @@ package boltledger_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -205,22 +206,24 @@ func TestPutBack_I5_I15_FromTheOpenFile(t *testing.T) {
 	for name, row := range map[string]struct {
 		lose  func(dir string) error
 		wrong string // why it is not put back; empty: it is
+		keep  int64
 	}{
-		"Deleted":     {gone(fileName), ""},
-		"HeadDeleted": {gone(headName), ""},
-		"BothDeleted": {func(dir string) error { return errors.Join(gone(fileName)(dir), gone(headName)(dir)) }, ""},
-		"MovedAway":   {func(dir string) error { return os.Rename(pathIn(dir, fileName), pathIn(dir, "old.db")) }, ""},
+		"Deleted":     {lose: gone(fileName)},
+		"HeadDeleted": {lose: gone(headName)},
+		"BothDeleted": {lose: func(dir string) error { return errors.Join(gone(fileName)(dir), gone(headName)(dir)) }},
+		"MovedAway":   {lose: func(dir string) error { return os.Rename(pathIn(dir, fileName), pathIn(dir, "old.db")) }},
+		"NoRoom":      {gone(fileName), "no room", math.MaxInt64 / 2},
 		"Replaced": {func(dir string) error {
 			return errors.Join(gone(fileName)(dir), os.WriteFile(pathIn(dir, fileName), []byte("another"), 0o600))
-		}, "another file is in the place of ledger.db"},
+		}, "another file is in the place of ledger.db", 0},
 		"HeadReplaced": {func(dir string) error {
 			return errors.Join(gone(headName)(dir), os.WriteFile(pathIn(dir, headName), []byte("another"), 0o600))
-		}, "another file is in the place of ledger.head.1"},
-		"OtherFolder": {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) }, "another folder"},
-		"NoFolder":    {func(dir string) error { return os.Rename(dir, dir+".old") }, "no such file"},
+		}, "another file is in the place of ledger.head.1", 0},
+		"OtherFolder": {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) }, "another folder", 0},
+		"NoFolder":    {func(dir string) error { return os.Rename(dir, dir+".old") }, "no such file", 0},
 		"NotWhole": {func(dir string) error {
 			return errors.Join(spoilFile(pathIn(dir, fileName), `"event":"created"`, `"event":"Created"`), gone(fileName)(dir))
-		}, "damaged"},
+		}, "damaged", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := newLedger(t)
@@ -232,11 +235,12 @@ func TestPutBack_I5_I15_FromTheOpenFile(t *testing.T) {
 			kit.Want(t, "lost", isLost, true)
 			newDoc(t, l, 2).archived() // what was under way ends
 			head := l.Head()
-			err := l.PutBack(t.Context())
+			err := l.PutBack(t.Context(), row.keep, verifyCopy)
 			if row.wrong != "" {
 				kit.Need(t, err != nil, "put back, want %q", row.wrong)
 				kit.Holds(t, "put back", err.Error(), row.wrong)
 				kit.Must(t, l.Err())
+				kit.Want(t, "files left behind", copies(t, dir, ".*"), nil)
 				return
 			}
 			kit.Must(t, err)

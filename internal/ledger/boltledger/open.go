@@ -40,7 +40,7 @@ func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
 		loc: c.Location, fault: c.Fault, commitInterval: c.CommitInterval,
-		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}), damaged: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}), copying: make(chan struct{}, 1), damaged: make(chan struct{}, 1),
 	}
 	l.close = sync.OnceValue(l.stopAndClose)
 	l.loc = cmp.Or(l.loc, time.UTC)

@@ -2,6 +2,7 @@ package boltledger
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -288,6 +289,31 @@ func (l *Ledger) checkAllPages(stop func() error) error {
 		}
 	}
 }
+
+// checkPages checks every page of a ledger that stays as it is meanwhile.
+func (l *Ledger) checkPages(ctx context.Context) error {
+	if !l.isCopy {
+		return l.checkAllPages(func() error { return context.Cause(ctx) })
+	}
+	// Damage may end the process: a copy is checked in a child.
+	tx, err := l.db.Begin(false)
+	if err != nil {
+		return err
+	}
+	for err := range tx.Check(bbolt.WithKVStringer(withoutKeys{})) {
+		// The first difference is enough: pages in a circle have no last one.
+		// bbolt reads on, and the file must stay mapped for it.
+		l.isAstray = true
+		return damage("%v", err)
+	}
+	return tx.Rollback()
+}
+
+// withoutKeys keeps keys and values out of what bbolt says: they hold names.
+type withoutKeys struct{}
+
+func (withoutKeys) KeyToString([]byte) string   { return "…" }
+func (withoutKeys) ValueToString([]byte) string { return "…" }
 
 // checkPagesOf checks every page that tx can reach: each must be reached once, and none may be
 // free. It calls stop at each page, unless nil.

@@ -64,17 +64,18 @@ func (l *Ledger) isInPlace(f *os.File, name string) (bool, error) {
 
 // PutBack copies what is open of a lost ledger to its name. It replaces
 // nothing: it fails where something is in the place, where the state directory
-// is another one than at the start, and where the ledger is not whole. After
-// it the ledger commits nothing more, because the file that it has open is not
-// the one in the state directory; Failed is closed.
-func (l *Ledger) PutBack(ctx context.Context) error {
-	if err := l.putBack(ctx); err != nil {
+// is another one than at the start, and where verify returns a problem with a
+// copy of the ledger. It leaves keep bytes free on the disk. After it the ledger
+// commits nothing more, because the file that it has open is not the one in the
+// state directory; Failed is closed.
+func (l *Ledger) PutBack(ctx context.Context, keep int64, verify func(context.Context, *os.File) ([]ledger.Problem, error)) error {
+	if err := l.putBack(ctx, keep, verify); err != nil {
 		return fmt.Errorf("put the ledger back: %w", err)
 	}
 	return nil
 }
 
-func (l *Ledger) putBack(ctx context.Context) error {
+func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Context, *os.File) ([]ledger.Problem, error)) error {
 	home, err := os.Stat(l.dir)
 	if err == nil && !os.SameFile(home, l.home) {
 		err = fmt.Errorf("%s is another folder than at the start", l.dir)
@@ -90,8 +91,14 @@ func (l *Ledger) putBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// All of it is checked before: a damaged ledger must not look like a good one.
-	found, err := l.VerifyCopy(ctx, 0)
+	// All of it is checked before: a damaged ledger must not look like a good
+	// one. It waits for no other copy: until it is done a crash loses the ledger.
+	copied, err := l.Copy(ctx, keep)
+	if err != nil {
+		return err
+	}
+	found, err := verify(ctx, copied)
+	err = errors.Join(err, copied.Close())
 	if err == nil && len(found) > 0 {
 		err = damage("%s (%d findings in all)", found[0], len(found))
 	}
@@ -106,7 +113,7 @@ func (l *Ledger) putBack(ctx context.Context) error {
 			refused = l.writeHeadAgain()
 		}
 		if refused == nil && !hasLedger {
-			refused = l.copyToItsPlace()
+			refused = l.copyToItsPlace(keep)
 		}
 		if refused != nil {
 			return refused, nil
@@ -121,16 +128,21 @@ func (l *Ledger) putBack(ctx context.Context) error {
 
 // copyToItsPlace gives the name of the ledger to a synced copy of the open
 // file. A crash leaves a temporary file, which the next start sweeps away.
-func (l *Ledger) copyToItsPlace() error { return makeInPlace(l.dir, l.copyInto) }
-
-// copyInto copies the open file, and reads the copy.
-func (l *Ledger) copyInto(tmp *durable.TempFile) error {
+func (l *Ledger) copyToItsPlace(keep int64) error {
 	info, err := l.file.Stat()
+	if err == nil {
+		err = checkRoom(l.dir, info.Size(), keep)
+	}
 	if err != nil {
 		return err
 	}
+	return makeInPlace(l.dir, func(tmp *durable.TempFile) error { return l.copyInto(tmp, info.Size()) })
+}
+
+// copyInto copies the open file, which has size bytes, and reads the copy.
+func (l *Ledger) copyInto(tmp *durable.TempFile, size int64) error {
 	// The file changes in a commit alone, and no commit is under way.
-	if _, err := io.Copy(tmp, io.NewSectionReader(l.file, 0, info.Size())); err != nil {
+	if _, err := io.Copy(tmp, io.NewSectionReader(l.file, 0, size)); err != nil {
 		return err
 	}
 	if err := tmp.Sync(); err != nil {

@@ -29,20 +29,11 @@ var errEnough = errors.New("enough problems")
 // once, none of them free. If a page is wrong, what is on it is not read.
 //
 // It changes nothing, and needs little memory whatever the ledger's size.
-// Nobody may commit meanwhile: of a ledger at work a copy is checked, see
-// VerifyCopy. All cores work, and the findings do not tell how many there are.
+// The ledger must stay as it is meanwhile: of one at work a [Ledger.Copy] is
+// checked. All cores work, and the findings do not tell how many there are.
 // The error is the context's.
 func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) {
 	found, _, err := l.VerifyWhole(ctx, false, nil)
-	return found, err
-}
-
-// VerifyCopy is Verify of a [Ledger.Copy], whose errors it returns, too.
-func (l *Ledger) VerifyCopy(ctx context.Context, keep int64) (found []ledger.Problem, err error) {
-	err = l.ReadCopy(ctx, keep, func(c *Ledger) (err error) {
-		found, err = c.Verify(ctx)
-		return err
-	})
 	return found, err
 }
 
@@ -72,7 +63,7 @@ type pass struct {
 func (c *checker) checkAll() ([]ledger.Problem, error) {
 	err := c.runPasses(slices.Concat([]pass{
 		// Pages first: bbolt follows a wrong page number without asking, and could end the process.
-		{pagesWord, func() error { return c.ledger.checkAllPages(func() error { return context.Cause(c.ctx) }) }},
+		{pagesWord, func() error { return c.ledger.checkPages(c.ctx) }},
 		{metaBucket, c.compareRecount},
 		{openBucket, func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }},
 		{doneBucket, func() error { return c.eachRecord(doneBucket, checkEntry(doneBucket, openBucket)) }},

@@ -304,6 +304,10 @@ func TestPages_I15_ThatLeadAstray(t *testing.T) {
 			}
 			found, _, err := l.VerifyWhole(t.Context(), false, unread)
 			since, _, err2 := l.VerifySince(t.Context(), before, unread)
+			f := kit.Value(l.Copy(t.Context(), 0))(t)
+			inCopy, err3 := verifyCopy(t.Context(), f)
+			kit.Check(t, errors.Join(err3, f.Close()) == nil && len(inCopy) == 2 && inCopy[0].Where == "pages",
+				"the check of a copy found %v (%v), want two problems with pages", inCopy, err3)
 			for _, found := range [][]ledger.Problem{found, since} {
 				if errors.Join(err, err2) != nil || len(found) != 2 || found[0].Where != "pages" || !strings.Contains(found[0].What, row.want) {
 					t.Errorf("the check found %v (%v, %v), want two problems with pages that tell of %q", found, err, err2, row.want)
