@@ -203,10 +203,10 @@ type RegisterRequest struct {
 // File is one file of an invoice: its path in the ZIP (slashes, NFC), its size in
 // bytes and its digest.
 type File struct {
-	Path   string
-	Size   int64
-	SHA256 Digest
-	Type   FileType // of a file of a document for the business network, as it was when that was sealed; empty: by the ending of its name
+	Path   string   `stored:"1"`
+	Size   int64    `stored:"2"`
+	SHA256 Digest   `stored:"3"`
+	Type   FileType `stored:"4"` // of a file of a document for the business network, as it was when that was sealed; empty: by the ending of its name
 }
 
 // ContentDigest is the digest of the sorted list of the files: of "path NUL size

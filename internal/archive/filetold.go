@@ -18,10 +18,10 @@ import (
 // brought it, or the document that names it. All of it is text of a stranger,
 // cut to a bound, and what is empty was not told.
 type FileTold struct {
-	Name     string // without the folders before it
-	Type     string // the content type in small letters, without parameters
-	Encoding string // how its bytes are wrapped, in small letters: base64, gzip
-	IsPage   bool   // it is a web page by its name, or is one and an attachment: a page that comes in the place of a file says neither
+	Name     string `stored:"1"` // without the folders before it
+	Type     string `stored:"2"` // the content type in small letters, without parameters
+	Encoding string `stored:"3"` // how its bytes are wrapped, in small letters: base64, gzip
+	IsPage   bool   `stored:"4"` // it is a web page by its name, or is one and an attachment: a page that comes in the place of a file says neither
 }
 
 // FileRef is one file of a received document, as the document names it.

@@ -11,10 +11,10 @@ import (
 // for people, and the boot clock (which goes on during suspend and is never set)
 // with the name of the boot that it belongs to.
 type Instant struct {
-	Wall   time.Time
-	Boot   time.Duration // since boot, suspend included
-	BootID string
-	Slept  time.Duration // of Boot, for how long the machine was suspended
+	Wall   time.Time     `stored:"1"`
+	Boot   time.Duration `stored:"2"` // since boot, suspend included
+	BootID string        `stored:"3"`
+	Slept  time.Duration `stored:"4"` // of Boot, for how long the machine was suspended
 }
 
 // Since returns the time from earlier to i on the boot clock; ok is false when
@@ -50,10 +50,10 @@ func ReliableElapsed(ours, theirs time.Duration) time.Duration {
 // Package is a sealed ZIP. Size and digests are those of the bytes on disk, read
 // back after they were written; they are the bytes that are sent.
 type Package struct {
-	Path   string // where it lies now; not part of its identity
-	Size   int64
-	SHA256 Digest
-	MD5    [16]byte // for Content-MD5, where the store takes that, and to compare an ETag
+	Path   string   `stored:"1"` // where it lies now; not part of its identity
+	Size   int64    `stored:"2"`
+	SHA256 Digest   `stored:"3"`
+	MD5    [16]byte `stored:"4"` // for Content-MD5, where the store takes that, and to compare an ETag
 }
 
 // IsZero reports whether nothing was sealed.
@@ -76,7 +76,10 @@ func (PresignedURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[pre
 func (PresignedURL) LogValue() slog.Value { return slog.StringValue("[presigned]") }
 
 // Header is one request header that a ticket asks for.
-type Header struct{ Name, Value string }
+type Header struct {
+	Name  string `stored:"1"`
+	Value string `stored:"2"`
+}
 
 // RequestID is the id by which the support of a service finds one call: vaultd's
 // own id of a call to a service, the store's of an upload. It is safe to show and
@@ -86,19 +89,19 @@ type RequestID string
 // Ticket is the grant to upload one package: the service's number, the address,
 // and what is known about how long the address works.
 type Ticket struct {
-	Remote  RemoteID
-	URL     PresignedURL
-	Headers []Header
-	Object  ObjectDigest // of the object that URL leads to; it stays when URL is wiped
+	Remote  RemoteID     `stored:"1"`
+	URL     PresignedURL `stored:"2"`
+	Headers []Header     `stored:"3"`
+	Object  ObjectDigest `stored:"8"` // of the object that URL leads to; it stays when URL is wiped
 
-	Sent     Instant       // read before the POST left
-	Date     time.Time     // the service's clock as its answer gave it; zero: missing
-	SignedAt time.Time     // from when Validity counts, on the service's clock; zero: it counts from Sent
-	Validity time.Duration // how long the ticket is used; zero: unknown
+	Sent     Instant       `stored:"4"` // read before the POST left
+	Date     time.Time     `stored:"5"` // the service's clock as its answer gave it; zero: missing
+	SignedAt time.Time     `stored:"6"` // from when Validity counts, on the service's clock; zero: it counts from Sent
+	Validity time.Duration `stored:"7"` // how long the ticket is used; zero: unknown
 
-	Request RequestID // of the call that gave it
+	Request RequestID `stored:"10"` // of the call that gave it
 
-	WithoutMD5 bool // the package goes to URL without Content-MD5, which stores refuse where the address does not sign it
+	WithoutMD5 bool `stored:"9"` // the package goes to URL without Content-MD5, which stores refuse where the address does not sign it
 }
 
 // unknownLife is the life of a ticket of which nothing tells it.

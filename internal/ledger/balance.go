@@ -5,8 +5,8 @@ import "fmt"
 // Balance counts entries: how many were ever claimed, and how many are in each state. It
 // is balanced when every claimed entry is in some state.
 type Balance struct {
-	Seen   uint64
-	States [Quarantined + 1]uint64
+	Seen   uint64                  `stored:"1"`
+	States [Quarantined + 1]uint64 `stored:"2"`
 }
 
 // CountChange counts the change of one entry from one state to another; None means that it is new.

@@ -60,24 +60,24 @@ func (e *TakenError) Error() string { return fmt.Sprintf("this %s belongs to ent
 
 // Info is what a ledger says of itself.
 type Info struct {
-	ID          string // given at creation
-	Environment string // test or production, fixed at creation
-	BaseURL     string // of the archive's service, fixed at creation
-	Schema      int
-	Created     time.Time
-	Epoch       uint64    // 1 when it is made; raised where it takes over from a server that may still live
-	Others      []Address // of the other services, each fixed at its first use
+	ID          string    `stored:"1"` // given at creation
+	Environment string    `stored:"2"` // test or production, fixed at creation
+	BaseURL     string    `stored:"3"` // of the archive's service, fixed at creation
+	Schema      int       `stored:"-"` // kept apart: every version can read it
+	Created     time.Time `stored:"4"`
+	Epoch       uint64    `stored:"5"` // 1 when it is made; raised where it takes over from a server that may still live
+	Others      []Address `stored:"6"` // of the other services, each fixed at its first use
 
 	// ReceiptKeys are the public keys with which receipts are checked, as
 	// proof.Sign writes them. The first is of the key that signs; the others are
 	// those of lost ledgers that this one was rebuilt from.
-	ReceiptKeys []string
+	ReceiptKeys []string `stored:"7"`
 }
 
 // Address is where a service is.
 type Address struct {
-	Key string // of the configuration, such as pdf.base_url
-	URL string
+	Key string `stored:"1"` // of the configuration, such as pdf.base_url
+	URL string `stored:"2"`
 }
 
 // Bind returns i bound to each address of used whose key is new to it. An

@@ -11,84 +11,84 @@ import (
 // Entry is everything that the ledger knows of one claimed folder, except for the
 // erasable part (see [Document]).
 type Entry struct {
-	Key    archive.Key
-	Rev    uint32 // events so far
-	State  State
-	Source Source
+	Key    archive.Key `stored:"1"`
+	Rev    uint32      `stored:"2"` // events so far
+	State  State       `stored:"3"`
+	Source Source      `stored:"4"`
 
-	Route  Route
-	Vault  archive.VaultID
-	Drop   string // the drop's configured name
-	Folder string // the folder's name as it was dropped
-	Owner  uint32 // uid of the folder's owner at the claim
-	Node   Node   // the folder's identity on disk at the claim
+	Route  Route           `stored:"5"`
+	Vault  archive.VaultID `stored:"6"`
+	Drop   string          `stored:"7"`  // the drop's configured name
+	Folder string          `stored:"8"`  // the folder's name as it was dropped
+	Owner  uint32          `stored:"9"`  // uid of the folder's owner at the claim
+	Node   Node            `stored:"10"` // the folder's identity on disk at the claim
 
-	Fingerprint   archive.Digest // at the last scan while discovered
-	ID            archive.ID     // toward the service; of the current generation
-	FirstID       archive.ID     // of the first generation
-	Generation    uint8
-	IDFromSidecar bool           // the sidecar named the identity
-	Content       archive.Digest // of the list of files
-	Metadata      archive.Digest // of the canonical metadata
-	Number        archive.NumberDigest
-	Package       archive.Package
+	Fingerprint   archive.Digest       `stored:"11"` // at the last scan while discovered
+	ID            archive.ID           `stored:"12"` // toward the service; of the current generation
+	FirstID       archive.ID           `stored:"13"` // of the first generation
+	Generation    uint8                `stored:"14"`
+	IDFromSidecar bool                 `stored:"15"` // the sidecar named the identity
+	Content       archive.Digest       `stored:"16"` // of the list of files
+	Metadata      archive.Digest       `stored:"17"` // of the canonical metadata
+	Number        archive.NumberDigest `stored:"48"`
+	Package       archive.Package      `stored:"18"`
 
-	Registrations []Registration      // the last is current, the others are orphans
-	Pruned        RegistrationsPruned // earlier ones that are no longer listed
-	Posts         uint16              // POSTs that were announced
-	Answers       uint16              // of them with a known outcome
-	LostAnswers   uint16              // unanswered ones of earlier generations
-	Failures      uint8               // packages that the store took and the service failed or lost
-	BatchLimit    uint16              // documents it may be registered with, after a refused batch; 0: any number
+	Registrations []Registration      `stored:"19"` // the last is current, the others are orphans
+	Pruned        RegistrationsPruned `stored:"46"` // earlier ones that are no longer listed
+	Posts         uint16              `stored:"20"` // POSTs that were announced
+	Answers       uint16              `stored:"21"` // of them with a known outcome
+	LostAnswers   uint16              `stored:"22"` // unanswered ones of earlier generations
+	Failures      uint8               `stored:"23"` // packages that the store took and the service failed or lost
+	BatchLimit    uint16              `stored:"24"` // documents it may be registered with, after a refused batch; 0: any number
 
-	Attempt   uint16 // postponements of the step that is due
-	NotBefore time.Time
-	WaitsFor  archive.Key // no step is tried before this entry has ended
-	Cause     Cause       // of the state, or of the last postponement
+	Attempt   uint16      `stored:"25"` // postponements of the step that is due
+	NotBefore time.Time   `stored:"26"`
+	WaitsFor  archive.Key `stored:"27"` // no step is tried before this entry has ended
+	Cause     Cause       `stored:"28"` // of the state, or of the last postponement
 
-	Hold               bool // no further step, no disposal
-	InDoubt            bool // closed by an operator though content is possible
-	PossibleDouble     bool // more than one registration may hold archivable content
-	DuplicateConfirmed bool // PossibleDouble stays, whatever the service answers: a person released it, or a receipt says so
-	Contradicted       bool // the service contradicted a final state
-	Resolved           bool // a rejection or a contradiction that nobody needs to look at any more
-	NeedsReconcile     bool // the ledger was restored or rebuilt: what happened to the entry meanwhile is not known
-	StrangeDate        bool // its date is hardly possible, see [archive.Document.HasStrangeDate]
-	Reviewed           bool // a person has reviewed its date, or the other one with its number
-	PackedAnew         bool // it had another identity before, see [Unsealed]
+	Hold               bool `stored:"29"` // no further step, no disposal
+	InDoubt            bool `stored:"30"` // closed by an operator though content is possible
+	PossibleDouble     bool `stored:"31"` // more than one registration may hold archivable content
+	DuplicateConfirmed bool `stored:"47"` // PossibleDouble stays, whatever the service answers: a person released it, or a receipt says so
+	Contradicted       bool `stored:"32"` // the service contradicted a final state
+	Resolved           bool `stored:"33"` // a rejection or a contradiction that nobody needs to look at any more
+	NeedsReconcile     bool `stored:"45"` // the ledger was restored or rebuilt: what happened to the entry meanwhile is not known
+	StrangeDate        bool `stored:"50"` // its date is hardly possible, see [archive.Document.HasStrangeDate]
+	Reviewed           bool `stored:"51"` // a person has reviewed its date, or the other one with its number
+	PackedAnew         bool `stored:"52"` // it had another identity before, see [Unsealed]
 
-	CutOff CutOffState // whether a file of it looked cut off; it never returns to NotCutOff
+	CutOff CutOffState `stored:"63"` // whether a file of it looked cut off; it never returns to NotCutOff
 
-	DuplicateOf archive.Key // the archived entry with the same identity
-	SameContent archive.Key // same files, other metadata
-	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; perhaps the same entry as SameContent
-	Supersedes  archive.Key // the rejected entry that this one repeats
+	DuplicateOf archive.Key `stored:"34"` // the archived entry with the same identity
+	SameContent archive.Key `stored:"35"` // same files, other metadata
+	SameNumber  archive.Key `stored:"49"` // same invoice number, see [archive.NumberDigest]; perhaps the same entry as SameContent
+	Supersedes  archive.Key `stored:"36"` // the rejected entry that this one repeats
 
 	// Of a document that goes to the business network.
-	StoredFiles []archive.FileID // the network's numbers of its files that are stored there, in their order
-	FilePosts   uint16           // POSTs with a file that were announced
-	FileAnswers uint16           // of them with a known outcome
-	Body        archive.Digest   // of the body of its POST, from the first intent on
-	Recipient   RecipientWord    // what its recipient said
-	Asks        string           // the last word about early payment or a discount upon which a person must act, as [archive.Notification.Pair]
-	Means       string           // how it was delivered, in the network's word; empty: unknown
-	Copy        CopyState        // of what was sent, for the archive
-	Validation  ValidationState  // what became of ValidationFile
+	StoredFiles []archive.FileID `stored:"53"` // the network's numbers of its files that are stored there, in their order
+	FilePosts   uint16           `stored:"54"` // POSTs with a file that were announced
+	FileAnswers uint16           `stored:"55"` // of them with a known outcome
+	Body        archive.Digest   `stored:"56"` // of the body of its POST, from the first intent on
+	Recipient   RecipientWord    `stored:"57"` // what its recipient said
+	Asks        string           `stored:"62"` // the last word about early payment or a discount upon which a person must act, as [archive.Notification.Pair]
+	Means       string           `stored:"58"` // how it was delivered, in the network's word; empty: unknown
+	Copy        CopyState        `stored:"59"` // of what was sent, for the archive
+	Validation  ValidationState  `stored:"60"` // what became of ValidationFile
 
-	ValidationFile archive.FileID // the network's number of a file with what its check of the document found; empty: it named none
+	ValidationFile archive.FileID `stored:"61"` // the network's number of a file with what its check of the document found; empty: it named none
 
-	ArchivedRemote archive.RemoteID // the registration that succeeded
-	SuccessRecord  []byte           // the service's success as it came
-	Dest           string           // where the source goes or lies, relative to the drop; absolute once moved out
+	ArchivedRemote archive.RemoteID `stored:"37"` // the registration that succeeded
+	SuccessRecord  []byte           `stored:"38"` // the service's success as it came
+	Dest           string           `stored:"39"` // where the source goes or lies, relative to the drop; absolute once moved out
 
-	SentRequest  archive.RequestID // of the last upload that was taken, or of the last file or document that the network took
-	AskedRequest archive.RequestID // of the last question that was answered
+	SentRequest  archive.RequestID `stored:"64"` // of the last upload that was taken, or of the last file or document that the network took
+	AskedRequest archive.RequestID `stored:"65"` // of the last question that was answered
 
-	SeenAt       time.Time
-	RegisteredAt time.Time // of the current registration
-	UploadedAt   time.Time // of the store's 2xx; of a delivered entry: when it was delivered
-	ArchivedAt   time.Time // the service's own time of success
-	DisposeAt    time.Time // zero: the source stays
+	SeenAt       time.Time `stored:"40"`
+	RegisteredAt time.Time `stored:"41"` // of the current registration
+	UploadedAt   time.Time `stored:"42"` // of the store's 2xx; of a delivered entry: when it was delivered
+	ArchivedAt   time.Time `stored:"43"` // the service's own time of success
+	DisposeAt    time.Time `stored:"44"` // zero: the source stays
 }
 
 // How the network says that it delivered a document.
@@ -99,14 +99,17 @@ const (
 )
 
 // Node is a folder's identity on its file system.
-type Node struct{ Dev, Ino uint64 }
+type Node struct {
+	Dev uint64 `stored:"1"`
+	Ino uint64 `stored:"2"`
+}
 
 // Cause is why an entry is where it is: a stable code for machines and journal
 // lines, and words for a person, which may name people and stay out of the journal.
 type Cause struct {
-	Code string
-	Text string
-	File string // of the dropped folder, that it is about; empty: not one file. Stays out of the journal like Text
+	Code string `stored:"1"`
+	Text string `stored:"2"`
+	File string `stored:"3"` // of the dropped folder, that it is about; empty: not one file. Stays out of the journal like Text
 }
 
 // Fate is what is known about the content of one registration.
@@ -124,33 +127,36 @@ const (
 
 // Registration is one ticket and what became of it.
 type Registration struct {
-	Ticket        archive.Ticket // its URL is wiped when it is spent
-	Generation    uint8
-	UploadIntents uint16 // uploads that were announced
-	WithoutEffect uint16 // of them certainly without effect
-	Fate          Fate
-	Sent          archive.Digest // of the bytes that left in the upload that the store accepted; zero if missing
-	ClosedAt      time.Time      // when its upload ended, or it was found, or it was given up, whichever is the latest; zero: it may be uploaded
+	Ticket        archive.Ticket `stored:"1"` // its URL is wiped when it is spent
+	Generation    uint8          `stored:"2"`
+	UploadIntents uint16         `stored:"3"` // uploads that were announced
+	WithoutEffect uint16         `stored:"4"` // of them certainly without effect
+	Fate          Fate           `stored:"5"`
+	Sent          archive.Digest `stored:"10"` // of the bytes that left in the upload that the store accepted; zero if missing
+	ClosedAt      time.Time      `stored:"6"`  // when its upload ended, or it was found, or it was given up, whichever is the latest; zero: it may be uploaded
 
-	LastStatus   archive.ServiceStatus // the service's last answer about it
-	EqualAnswers uint8                 // equal answers, each a twenty-fourth of the grace after the one before
-	LastAnswer   time.Time             // of the last counted answer; once it was given up: of the last answer
+	LastStatus   archive.ServiceStatus `stored:"7"` // the service's last answer about it
+	EqualAnswers uint8                 `stored:"8"` // equal answers, each a twenty-fourth of the grace after the one before
+	LastAnswer   time.Time             `stored:"9"` // of the last counted answer; once it was given up: of the last answer
 
 	// Unproven says that an upload without Content-MD5 got no 2xx and may have
 	// stored bytes: some stores keep a body that was cut off as a whole one.
-	Unproven bool
-	Differs  bool // the last download of it that was compared differs from what was sent
+	Unproven bool `stored:"13"`
+	Differs  bool `stored:"14"` // the last download of it that was compared differs from what was sent
 
-	SucceededAt time.Time // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
+	SucceededAt time.Time `stored:"11"` // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
 
 	// FromLostPart says that the document may have been sent under this number in a part of the entry's life that the ledger lost. Which
 	// bytes that were is not known.
-	FromLostPart bool
+	FromLostPart bool `stored:"12"`
 }
 
 // RegistrationsPruned counts registrations without content that an entry no longer lists. Their
 // numbers stay bound to the entry, and the journal has them.
-type RegistrationsPruned struct{ Unsent, Lapsed uint32 }
+type RegistrationsPruned struct {
+	Unsent uint32 `stored:"1"`
+	Lapsed uint32 `stored:"2"`
+}
 
 // Total returns how many there are.
 func (f RegistrationsPruned) Total() uint64 { return uint64(f.Unsent) + uint64(f.Lapsed) }
@@ -158,14 +164,14 @@ func (f RegistrationsPruned) Total() uint64 { return uint64(f.Unsent) + uint64(f
 // Document is the erasable part of an entry, written once: when it is sealed, or when it ends before that. Then it has
 // nothing but AsRead, Files and FileOwners.
 type Document struct {
-	Salt         [16]byte       // joins the package's digest in journal lines
-	Metadata     []byte         // canonical, as frozen
-	Files        []archive.File // what the ZIP holds; of a folder that was refused, what was in it but for its sidecar
-	ControlFiles []archive.File // sidecar, manifest, marker: ours to remove with the folder
-	Junk         []string       // ignored, listed at the claim
-	Remarks      []string       // what is unusual about its files, for people
-	FileOwners   []uint32       // see OtherOwners
-	AsRead       archive.AsRead // the sidecar of a folder that was never sealed; nothing but what resolves a rejection is decided by it
+	Salt         [16]byte       `stored:"1"` // joins the package's digest in journal lines
+	Metadata     []byte         `stored:"2"` // canonical, as frozen
+	Files        []archive.File `stored:"3"` // what the ZIP holds; of a folder that was refused, what was in it but for its sidecar
+	ControlFiles []archive.File `stored:"4"` // sidecar, manifest, marker: ours to remove with the folder
+	Junk         []string       `stored:"5"` // ignored, listed at the claim
+	Remarks      []string       `stored:"7"` // what is unusual about its files, for people
+	FileOwners   []uint32       `stored:"8"` // see OtherOwners
+	AsRead       archive.AsRead `stored:"6"` // the sidecar of a folder that was never sealed; nothing but what resolves a rejection is decided by it
 }
 
 // MaxFileOwners is how many owners of files a document names at most.

@@ -184,8 +184,8 @@ func IsArrivalLine(stored []byte) bool { return bytes.Contains(stored, []byte(`,
 // Head is the end of the journal: the number of its last line and the hash of all
 // of them. The zero head is that of an empty journal.
 type Head struct {
-	N    uint64
-	Hash archive.Digest
+	N    uint64         `stored:"1"`
+	Hash archive.Digest `stored:"2"`
 }
 
 // String gives a head as vaultd prints it for people to keep: line and hash,

@@ -115,10 +115,10 @@ func (m Mark) EntersSafeMode() bool {
 // SafeMode is why a ledger is in safe mode: it may not know everything that was done, so
 // nothing is sent or disposed of until the service was asked.
 type SafeMode struct {
-	Mark       string // of the mark that entered it
-	Cause      string
-	Since      time.Time
-	KnownUntil time.Time // of the last thing the ledger is sure of: what happened after it is unknown; zero: nothing is sure
+	Mark       string    `stored:"1"` // of the mark that entered it
+	Cause      string    `stored:"2"`
+	Since      time.Time `stored:"3"`
+	KnownUntil time.Time `stored:"4"` // of the last thing the ledger is sure of: what happened after it is unknown; zero: nothing is sure
 }
 
 // MarkLine returns the line that tells of the ordinal-th mark of a ledger.

@@ -20,8 +20,8 @@ const VaultdUID uint32 = 1<<32 - 1
 // Note is what a person gave as the reason of an act. It is kept beside the document,
 // where it can be erased while the journal still verifies.
 type Note struct {
-	Salt [16]byte // joins the text in the journal's digest: a short text cannot be guessed from it
-	Text string
+	Salt [16]byte `stored:"1"` // joins the text in the journal's digest: a short text cannot be guessed from it
+	Text string   `stored:"2"`
 }
 
 // Digest returns what stands for the note in the journal.

@@ -14,32 +14,32 @@ const MaxPending = 1000
 // it keeps since when each thing is there, and when the last scan was. Path, vault and limit are those of the last
 // configuration that had the drop: after the drop is removed from the configuration, only this record has them.
 type Scan struct {
-	Drop        string
-	Path        string // of the drop folder; a drop of another name with the same path is the same one
-	Vault       archive.VaultID
-	RemindAfter time.Duration // remind_after
-	LastScan    time.Time     // when the drop folder was last read as a whole; zero: never
-	Fault       string        // why it cannot be read now; empty: it can
-	FaultSince  time.Time     // since when; zero: it can be read
+	Drop        string          `stored:"1"`
+	Path        string          `stored:"8"` // of the drop folder; a drop of another name with the same path is the same one
+	Vault       archive.VaultID `stored:"9"`
+	RemindAfter time.Duration   `stored:"10"` // remind_after
+	LastScan    time.Time       `stored:"2"`  // when the drop folder was last read as a whole; zero: never
+	Fault       string          `stored:"3"`  // why it cannot be read now; empty: it can
+	FaultSince  time.Time       `stored:"4"`  // since when; zero: it can be read
 
-	Pending      []PendingItem // the longest waiting, at most MaxPending
-	Unnamed      uint64        // those that are not named
-	UnnamedSince time.Time     // when there were first more than are named; zero: there are none
+	Pending      []PendingItem `stored:"5"` // the longest waiting, at most MaxPending
+	Unnamed      uint64        `stored:"6"` // those that are not named
+	UnnamedSince time.Time     `stored:"7"` // when there were first more than are named; zero: there are none
 
-	Missing []MissingFolder // unresolved rejections whose returned folders are not where they were put; at most MaxPending
+	Missing []MissingFolder `stored:"13"` // unresolved rejections whose returned folders are not where they were put; at most MaxPending
 
-	KeptLook   time.Time // when the last look at all kept folders of the drop began; zero if missing
-	KeptUnread uint64    // of them, those that could not be read then
-	KeptSince  time.Time // when the last look began that compared all of them: the next one reads what changed since
+	KeptLook   time.Time `stored:"14"` // when the last look at all kept folders of the drop began; zero if missing
+	KeptUnread uint64    `stored:"15"` // of them, those that could not be read then
+	KeptSince  time.Time `stored:"16"` // when the last look began that compared all of them: the next one reads what changed since
 
-	IgnoredByRule   IgnoredNames // by the drop's own rules
-	IgnoredBySystem IgnoredNames // made by file systems, file servers and the like
+	IgnoredByRule   IgnoredNames `stored:"11"` // by the drop's own rules
+	IgnoredBySystem IgnoredNames `stored:"12"` // made by file systems, file servers and the like
 }
 
 // IgnoredNames are names directly in a drop folder that are left alone.
 type IgnoredNames struct {
-	Count uint64
-	Names []string // the first, at most MaxIgnored
+	Count uint64   `stored:"1"`
+	Names []string `stored:"2"` // the first, at most MaxIgnored
 }
 
 // MaxIgnored is how many of the names that are left alone a [Scan] keeps.
@@ -48,8 +48,8 @@ const MaxIgnored = 100
 // MissingFolder is the returned folder of an unresolved rejection that is not in its
 // place any more: somebody removed, renamed or moved it. The rejection stays open.
 type MissingFolder struct {
-	Key   archive.Key
-	Since time.Time // when it was first missed
+	Key   archive.Key `stored:"1"`
+	Since time.Time   `stored:"2"` // when it was first missed
 }
 
 // MissingSince returns since when the returned folder of an entry is missed; zero: it
@@ -65,11 +65,11 @@ func (s Scan) MissingSince(k archive.Key) time.Time {
 
 // PendingItem is one thing in a drop folder that has no entry.
 type PendingItem struct {
-	Name        string
-	Reason      string    // the watcher's word for why it is not taken
-	Detail      string    // more words; may be empty
-	Since       time.Time // when it was first seen
-	NeedsPerson bool      // a person must act before it can be taken
+	Name        string    `stored:"1"`
+	Reason      string    `stored:"2"` // the watcher's word for why it is not taken
+	Detail      string    `stored:"3"` // more words; may be empty
+	Since       time.Time `stored:"4"` // when it was first seen
+	NeedsPerson bool      `stored:"5"` // a person must act before it can be taken
 }
 
 // CountPending returns how many things are not taken.

@@ -56,69 +56,71 @@ func (s State) IsOpen() bool { return s == Announced || s == Fetching }
 
 // Arrival is everything that the ledger knows of one thing that comes in.
 type Arrival struct {
-	Key   archive.Key
-	Rev   uint32 // events so far
-	Kind  Kind
-	State State
+	Key   archive.Key `stored:"1"`
+	Rev   uint32      `stored:"2"` // events so far
+	Kind  Kind        `stored:"3"`
+	State State       `stored:"4"`
 
-	Item  archive.ExtractID // its number at the service
-	Type  string            // what the service says of it, as it was announced
-	Word  string            // whether it was exported, in the service's word; empty: unknown
-	Name  string
-	Start time.Time // of what it holds; zero: unknown
-	End   time.Time
-	Made  time.Time // when the service made it; zero: unknown
-	Count int       // of its files, as announced; -1 if missing
+	Item  archive.ExtractID `stored:"5"`  // its number at the service
+	Type  string            `stored:"6"`  // what the service says of it, as it was announced
+	Word  string            `stored:"34"` // whether it was exported, in the service's word; empty: unknown
+	Name  string            `stored:"7"`
+	Start time.Time         `stored:"8"` // of what it holds; zero: unknown
+	End   time.Time         `stored:"9"`
+	Made  time.Time         `stored:"10"` // when the service made it; zero: unknown
+	Count int               `stored:"11"` // of its files, as announced; -1 if missing
 
-	Files    []File
-	Manifest archive.Digest // of the manifest in custody; zero: it is not held
+	Files    []File         `stored:"12"`
+	Manifest archive.Digest `stored:"13"` // of the manifest in custody; zero: it is not held
 
-	AcknowledgeIntents uint16
-	Allowed            uint16 // downloads of one file that a person allowed beyond the limit
-	UnknownPast        bool   // the ledger was put back or made anew: earlier downloads are not known
-	Gone               bool   // a whole list left it out, and nobody here acknowledged it
+	AcknowledgeIntents uint16 `stored:"14"`
+	Allowed            uint16 `stored:"15"` // downloads of one file that a person allowed beyond the limit
+	UnknownPast        bool   `stored:"16"` // the ledger was put back or made anew: earlier downloads are not known
+	Gone               bool   `stored:"17"` // a whole list left it out, and nobody here acknowledged it
 
-	FetchRequest archive.RequestID // of the last file, or document, that came and is held
-	TellRequest  archive.RequestID // of the last confirmation, acknowledgement or word that the service took
+	FetchRequest archive.RequestID `stored:"31"` // of the last file, or document, that came and is held
+	TellRequest  archive.RequestID `stored:"32"` // of the last confirmation, acknowledgement or word that the service took
 
-	Refused Refused // why no more of it is downloaded by the same way
+	Refused Refused `stored:"33"` // why no more of it is downloaded by the same way
 
-	Attempt   uint16 // failures of what is due
-	NotBefore time.Time
-	Cause     ledger.Cause // of the last failure, or of the end
+	Attempt   uint16       `stored:"18"` // failures of what is due
+	NotBefore time.Time    `stored:"19"`
+	Cause     ledger.Cause `stored:"20"` // of the last failure, or of the end
 
-	AnnouncedAt, HeldAt, AcknowledgedAt time.Time
-	HandedOnAt                          time.Time // when all its files were in the drop folder; zero: they are not, or nobody asks for it
-	LostAt                              time.Time // when custody was found to have lost it; zero: it did not, or has it again
-	DoubtedAt                           time.Time // when UnknownPast was last set because the ledger was put back; zero: never
+	AnnouncedAt    time.Time `stored:"21"`
+	HeldAt         time.Time `stored:"22"`
+	AcknowledgedAt time.Time `stored:"23"`
+	HandedOnAt     time.Time `stored:"25"` // when all its files were in the drop folder; zero: they are not, or nobody asks for it
+	LostAt         time.Time `stored:"30"` // when custody was found to have lost it; zero: it did not, or has it again
+	DoubtedAt      time.Time `stored:"24"` // when UnknownPast was last set because the ledger was put back; zero: never
 
 	// Of a received document. Item is its number at the network, and Type its kind; Files has the document itself, under [DocumentFile].
-	Notice         archive.AcknowledgementID // of the notification that announced it
-	ConfirmIntents uint16
-	ConfirmedAt    time.Time // when the network took the confirmation of its receipt; zero: it did not, or nobody asks for it
-	Said           []Said    // what people said of it to the network, in that order
+	Notice         archive.AcknowledgementID `stored:"26"` // of the notification that announced it
+	ConfirmIntents uint16                    `stored:"27"`
+	ConfirmedAt    time.Time                 `stored:"28"` // when the network took the confirmation of its receipt; zero: it did not, or nobody asks for it
+	Said           []Said                    `stored:"29"` // what people said of it to the network, in that order
 }
 
 // Refused is a download that led to a host which the configuration does not
 // allow. It may be one of the few that the service counts, so that none is made
 // by the same way until the configuration allows other hosts.
 type Refused struct {
-	From  string // host of the link; empty: no download was refused
-	Hosts string // digest of the hosts that were allowed
+	From  string `stored:"1"` // host of the link; empty: no download was refused
+	Hosts string `stored:"2"` // digest of the hosts that were allowed
 }
 
 // File is one file of an arrival.
 type File struct {
-	Name      string // the service's; one arrival has it once
-	Table     string
-	Downloads uint16 // that were announced
-	Stored    string // its name in custody; empty: it is not held
-	Size      int64
-	SHA256    archive.Digest
-	Beside    bool  // other bytes have the place in custody that was meant for it
-	Doubt     Doubt // of a received document: what came for it and looks wrong
+	Name      string         `stored:"1"` // the service's; one arrival has it once
+	Table     string         `stored:"2"`
+	Downloads uint16         `stored:"3"` // that were announced
+	Stored    string         `stored:"4"` // its name in custody; empty: it is not held
+	Size      int64          `stored:"5"`
+	SHA256    archive.Digest `stored:"6"`
+	Beside    bool           `stored:"7"` // other bytes have the place in custody that was meant for it
+	Doubt     Doubt          `stored:"8"` // of a received document: what came for it and looks wrong
 
-	Told archive.FileTold // of a received document: what the network says of it
+	Told archive.FileTold `stored:"9"` // of a received document: what the network says of it
 }
 
 // IsHeld reports whether the file is durable and digested here.
@@ -162,8 +164,8 @@ func (a *Arrival) hasAllFiles() bool {
 
 // Balance counts arrivals: how many were ever announced, and how many are in each state.
 type Balance struct {
-	Seen   uint64
-	States [GivenUp + 1]uint64
+	Seen   uint64              `stored:"1"`
+	States [GivenUp + 1]uint64 `stored:"2"`
 }
 
 // CountChange counts the change of one arrival from one state to another; None means that it is new.

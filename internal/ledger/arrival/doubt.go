@@ -11,13 +11,13 @@ import (
 // Doubt is what is known of bytes that came for a file of a received document and look wrong: like a part of the file, or like an answer of
 // somebody else. It stays with a file that is taken all the same.
 type Doubt struct {
-	SHA256    archive.Digest // of the bytes; zero: nothing looks wrong
-	Stored    string         // their name here, where a person can look at them
-	Why       string         // what looks wrong
-	Times     uint16         // they came so often in a row
-	For       time.Duration  // at least so long it was from the first time to the last
-	Last      time.Time      // when they came last
-	Overruled bool           // a person takes them as they are
+	SHA256    archive.Digest `stored:"1"` // of the bytes; zero: nothing looks wrong
+	Stored    string         `stored:"2"` // their name here, where a person can look at them
+	Why       string         `stored:"3"` // what looks wrong
+	Times     uint16         `stored:"4"` // they came so often in a row
+	For       time.Duration  `stored:"5"` // at least so long it was from the first time to the last
+	Last      time.Time      `stored:"6"` // when they came last
+	Overruled bool           `stored:"7"` // a person takes them as they are
 }
 
 // IsSet reports whether bytes came that look wrong.

@@ -50,14 +50,14 @@ func (o Outcome) String() string {
 
 // Said is one word that a person said about a received document.
 type Said struct {
-	Rev        uint32 // of the arrival when it was about to be said: the note with the reason has it
-	Word       Word
-	UID        uint32
-	At         time.Time
-	Outcome    Outcome
-	AnsweredAt time.Time    // when its outcome was committed; zero: nobody heard what became of it
-	Cause      ledger.Cause // why it is unanswered or was not taken
-	Told       bool         // its reason was to be said with it
+	Rev        uint32       `stored:"1"` // of the arrival when it was about to be said: the note with the reason has it
+	Word       Word         `stored:"2"`
+	UID        uint32       `stored:"3"`
+	At         time.Time    `stored:"4"`
+	Outcome    Outcome      `stored:"5"`
+	AnsweredAt time.Time    `stored:"6"` // when its outcome was committed; zero: nobody heard what became of it
+	Cause      ledger.Cause `stored:"7"` // why it is unanswered or was not taken
+	Told       bool         `stored:"8"` // its reason was to be said with it
 }
 
 // sayingTime is how long a word without any outcome may still be on its way.

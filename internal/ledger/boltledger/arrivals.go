@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -12,114 +11,6 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 )
-
-var doubtForm = &message[arrival.Doubt]{"ArrivalDoubt", []field[arrival.Doubt]{
-	fixedField(1, "sha256", func(d *arrival.Doubt) []byte { return d.SHA256[:] }),
-	textField(2, "stored", func(d *arrival.Doubt) *string { return &d.Stored }),
-	textField(3, "why", func(d *arrival.Doubt) *string { return &d.Why }),
-	numberField(4, "times", func(d *arrival.Doubt) *uint16 { return &d.Times }),
-	signedField(5, "for", func(d *arrival.Doubt) *time.Duration { return &d.For }),
-	instantField(6, "last", func(d *arrival.Doubt) *time.Time { return &d.Last }),
-	flagField(7, "overruled", func(d *arrival.Doubt) *bool { return &d.Overruled }),
-}}
-
-var fileToldForm = &message[archive.FileTold]{"FileTold", []field[archive.FileTold]{
-	textField(1, "name", func(t *archive.FileTold) *string { return &t.Name }),
-	textField(2, "type", func(t *archive.FileTold) *string { return &t.Type }),
-	textField(3, "encoding", func(t *archive.FileTold) *string { return &t.Encoding }),
-	flagField(4, "page", func(t *archive.FileTold) *bool { return &t.IsPage }),
-}}
-
-var arrivalFileForm = &message[arrival.File]{"ArrivalFile", []field[arrival.File]{
-	textField(1, "name", func(f *arrival.File) *string { return &f.Name }),
-	textField(2, "table", func(f *arrival.File) *string { return &f.Table }),
-	numberField(3, "downloads", func(f *arrival.File) *uint16 { return &f.Downloads }),
-	textField(4, "stored", func(f *arrival.File) *string { return &f.Stored }),
-	signedField(5, "size", func(f *arrival.File) *int64 { return &f.Size }),
-	fixedField(6, "sha256", func(f *arrival.File) []byte { return f.SHA256[:] }),
-	flagField(7, "beside", func(f *arrival.File) *bool { return &f.Beside }),
-	partField(8, "doubt", doubtForm, func(f *arrival.File) *arrival.Doubt { return &f.Doubt }),
-	partField(9, "told", fileToldForm, func(f *arrival.File) *archive.FileTold { return &f.Told }),
-}}
-
-var saidForm = &message[arrival.Said]{"ArrivalWord", []field[arrival.Said]{
-	numberField(1, "rev", func(s *arrival.Said) *uint32 { return &s.Rev }),
-	textField(2, "word", func(s *arrival.Said) *arrival.Word { return &s.Word }),
-	numberField(3, "uid", func(s *arrival.Said) *uint32 { return &s.UID }),
-	instantField(4, "at", func(s *arrival.Said) *time.Time { return &s.At }),
-	numberField(5, "outcome", func(s *arrival.Said) *arrival.Outcome { return &s.Outcome }),
-	instantField(6, "answered_at", func(s *arrival.Said) *time.Time { return &s.AnsweredAt }),
-	partField(7, "cause", causeForm, func(s *arrival.Said) *ledger.Cause { return &s.Cause }),
-	flagField(8, "told", func(s *arrival.Said) *bool { return &s.Told }),
-}}
-
-var arrivalForm = &message[arrival.Arrival]{"Arrival", []field[arrival.Arrival]{
-	fixedField(1, "key", func(a *arrival.Arrival) []byte { return a.Key[:] }),
-	numberField(2, "rev", func(a *arrival.Arrival) *uint32 { return &a.Rev }),
-	textField(3, "kind", func(a *arrival.Arrival) *arrival.Kind { return &a.Kind }),
-	numberField(4, "state", func(a *arrival.Arrival) *arrival.State { return &a.State }),
-	textField(5, "item", func(a *arrival.Arrival) *archive.ExtractID { return &a.Item }),
-	textField(6, "type", func(a *arrival.Arrival) *string { return &a.Type }),
-	textField(7, "name", func(a *arrival.Arrival) *string { return &a.Name }),
-	instantField(8, "start", func(a *arrival.Arrival) *time.Time { return &a.Start }),
-	instantField(9, "end", func(a *arrival.Arrival) *time.Time { return &a.End }),
-	instantField(10, "made", func(a *arrival.Arrival) *time.Time { return &a.Made }),
-	signedField(11, "count", func(a *arrival.Arrival) *int { return &a.Count }),
-	listField(12, "files", arrivalFileForm, func(a *arrival.Arrival) *[]arrival.File { return &a.Files }),
-	fixedField(13, "manifest", func(a *arrival.Arrival) []byte { return a.Manifest[:] }),
-	numberField(14, "acknowledge_intents", func(a *arrival.Arrival) *uint16 { return &a.AcknowledgeIntents }),
-	numberField(15, "allowed", func(a *arrival.Arrival) *uint16 { return &a.Allowed }),
-	flagField(16, "unknown_past", func(a *arrival.Arrival) *bool { return &a.UnknownPast }),
-	flagField(17, "gone", func(a *arrival.Arrival) *bool { return &a.Gone }),
-	numberField(18, "attempt", func(a *arrival.Arrival) *uint16 { return &a.Attempt }),
-	instantField(19, "not_before", func(a *arrival.Arrival) *time.Time { return &a.NotBefore }),
-	partField(20, "cause", causeForm, func(a *arrival.Arrival) *ledger.Cause { return &a.Cause }),
-	instantField(21, "announced_at", func(a *arrival.Arrival) *time.Time { return &a.AnnouncedAt }),
-	instantField(22, "held_at", func(a *arrival.Arrival) *time.Time { return &a.HeldAt }),
-	instantField(23, "acknowledged_at", func(a *arrival.Arrival) *time.Time { return &a.AcknowledgedAt }),
-	instantField(24, "doubted_at", func(a *arrival.Arrival) *time.Time { return &a.DoubtedAt }),
-	instantField(25, "handed_on_at", func(a *arrival.Arrival) *time.Time { return &a.HandedOnAt }),
-	textField(26, "notice", func(a *arrival.Arrival) *archive.AcknowledgementID { return &a.Notice }),
-	numberField(27, "confirm_intents", func(a *arrival.Arrival) *uint16 { return &a.ConfirmIntents }),
-	instantField(28, "confirmed_at", func(a *arrival.Arrival) *time.Time { return &a.ConfirmedAt }),
-	listField(29, "said", saidForm, func(a *arrival.Arrival) *[]arrival.Said { return &a.Said }),
-	instantField(30, "lost_at", func(a *arrival.Arrival) *time.Time { return &a.LostAt }),
-	requestField(31, "fetch_request", func(a *arrival.Arrival) *archive.RequestID { return &a.FetchRequest }),
-	requestField(32, "tell_request", func(a *arrival.Arrival) *archive.RequestID { return &a.TellRequest }),
-	textField(33, "refused_from", func(a *arrival.Arrival) *string { return &a.Refused.From }),
-	textField(34, "refused_hosts", func(a *arrival.Arrival) *string { return &a.Refused.Hosts }),
-	textField(35, "word", func(a *arrival.Arrival) *string { return &a.Word }),
-}}
-
-// arrivalCount is how many arrivals are in one state.
-type arrivalCount struct {
-	state    arrival.State
-	arrivals uint64
-}
-
-var arrivalCountForm = &message[arrivalCount]{"ArrivalStateCount", []field[arrivalCount]{
-	numberField(1, "state", func(t *arrivalCount) *arrival.State { return &t.state }),
-	numberField(2, "arrivals", func(t *arrivalCount) *uint64 { return &t.arrivals }),
-}}
-
-func arrivalCounts(b arrival.Balance) []arrivalCount {
-	var all []arrivalCount
-	for s, n := range b.States {
-		if n != 0 {
-			all = append(all, arrivalCount{arrival.State(s), n})
-		}
-	}
-	return all
-}
-
-// arrivalBalance returns the stored counts as a balance.
-func (s summary) arrivalBalance() arrival.Balance {
-	b := arrival.Balance{Seen: s.arrivalsSeen}
-	for _, t := range s.arrivals {
-		b.States[t.state] = t.arrivals
-	}
-	return b
-}
 
 // ApplyArrival applies events to one arrival and waits until they are durable, in one transaction with their journal lines. It returns
 // the arrival as a restart would find it. A change that was decided on another revision is refused with a [*ledger.StaleError], a second

@@ -169,10 +169,10 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 			return tx.Bucket(arrivalBucket).Put(a.Key[:], flipped(tx.Bucket(arrivalBucket).Get(a.Key[:])))
 		},
 		"a count went back": func(tx *bbolt.Tx, a arrival.Arrival) error {
-			return setField(t, tx, arrivalBucket, a.Key[:], "Arrival.rev", number(uint64(a.Rev-1)))
+			return setField(t, tx, arrivalBucket, a.Key[:], "Arrival.Rev", number(uint64(a.Rev-1)))
 		},
 		"its state is another one": func(tx *bbolt.Tx, a arrival.Arrival) error {
-			return setField(t, tx, arrivalBucket, a.Key[:], "Arrival.state", number(uint64(arrival.Held)))
+			return setField(t, tx, arrivalBucket, a.Key[:], "Arrival.State", number(uint64(arrival.Held)))
 		},
 		"its number leads elsewhere": func(tx *bbolt.Tx, a arrival.Arrival) error {
 			return tx.Bucket(arrivalIndexBucket).Put(fmt.Appendf(nil, "i%s\x00%s", a.Kind, a.Item), bytes.Repeat([]byte{1}, 16))
@@ -181,7 +181,7 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 			return tx.Bucket(arrivalIndexBucket).Delete(append([]byte{'s', byte(a.State)}, a.Key[:]...))
 		},
 		"the balance of arrivals counts one more": func(tx *bbolt.Tx, _ arrival.Arrival) error {
-			return setField(t, tx, metaBucket, summaryKey, "Summary.arrivals.arrivals", oneMore)
+			return setField(t, tx, metaBucket, summaryKey, "Summary.Arrivals.States", oneMore)
 		},
 		"a key of the index is strange": func(tx *bbolt.Tx, _ arrival.Arrival) error {
 			return tx.Bucket(arrivalIndexBucket).Put([]byte("x"), nil)

@@ -135,7 +135,7 @@ type Ledger struct {
 	marks     uint64                   // guarded by mu: as committed
 	alarmed   time.Time                // guarded by mu: as committed
 	clocks    clockComparison          // guarded by mu: as committed
-	safe      *safeMode                // guarded by mu: as committed; nil: not in safe mode
+	safe      *safeRecord              // guarded by mu: as committed; nil: not in safe mode
 	err       error                    // guarded by mu: why the ledger stopped
 
 	wake    chan struct{} // holds one token when the queue may have grown
@@ -201,7 +201,7 @@ func (l *Ledger) Balance() ledger.Balance {
 func (l *Ledger) ClockComparison() (asked, service time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.clocks.asked, l.clocks.service
+	return l.clocks.Asked, l.clocks.Service
 }
 
 // CommitCounts returns how many transactions the committer committed since Open, and how
@@ -240,25 +240,6 @@ func (l *Ledger) stopAndClose() error {
 	<-l.stopped
 	// The head is synced first. A crash in between leaves the lock to the kernel, which drops it with the process.
 	return errors.Join(l.head.closeFile(), l.db.Close())
-}
-
-// balance returns the stored counts as a balance.
-func (s summary) balance() ledger.Balance {
-	b := ledger.Balance{Seen: s.seen}
-	for _, t := range s.counts {
-		b.States[t.state] = t.entries
-	}
-	return b
-}
-
-func stateCounts(b ledger.Balance) []stateCount {
-	var all []stateCount
-	for s, n := range b.States {
-		if n != 0 {
-			all = append(all, stateCount{ledger.State(s), n})
-		}
-	}
-	return all
 }
 
 func pathIn(dir, name string) string { return filepath.Join(dir, name) }

@@ -82,7 +82,7 @@ func TestCopy_I15_IsOneMoment(t *testing.T) {
 			defer c.db.Close()
 			kit.Must(t, c.view(func(tx *bbolt.Tx) error {
 				_, s, err := readSelf(tx)
-				kit.Want(t, "the head of the copy", s.head, want)
+				kit.Want(t, "the head of the copy", s.Head, want)
 				return err
 			}))
 			sound(t, c)

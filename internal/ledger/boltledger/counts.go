@@ -22,14 +22,16 @@ const (
 )
 
 // count is the value of a count.
-type count struct{ number uint64 }
+type count struct {
+	Number uint64 `stored:"1"`
+}
 
 func decodeCount(k, v []byte) (uint64, error) {
 	n, err := countForm.decode(v)
 	if err != nil {
 		return 0, damage("counts %q: %v", bytes.ToValidUTF8(k, nil), err)
 	}
-	return n.number, nil
+	return n.Number, nil
 }
 
 // addToCount adds to a count. The error is a [ledger.DamageError] where the count cannot be read; then nothing was changed.

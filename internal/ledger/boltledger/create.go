@@ -50,14 +50,14 @@ func create(dir string, info ledger.Info) error {
 		return err
 	}
 	// A crash before this leaves a ledger of one line without a head, which the start accepts.
-	h, err := openHead(dir, info.ID, firstIncarnation.n, head)
+	h, err := openHead(dir, info.ID, firstIncarnation.N, head)
 	if err != nil {
 		return err
 	}
 	return h.closeFile()
 }
 
-var firstIncarnation = incarnation{n: 1, from: 1}
+var firstIncarnation = incarnation{N: 1, From: 1}
 
 // writeEmptyLedger writes an empty ledger into the file name; bbolt syncs it.
 func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
@@ -76,8 +76,8 @@ func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 				return err
 			}
 		}
-		s := summary{head: head}
-		b := block{count: 1, lines: [][]byte{line}}
+		s := summary{Head: head}
+		b := block{Count: 1, Lines: [][]byte{line}}
 		meta := tx.Bucket(metaBucket)
 		return errors.Join(
 			writeForm(meta),

@@ -100,19 +100,19 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 
 		// The rows below leave each record well formed.
 		"CountOfAnother":   put(countsBucket, []byte("aaaaaaaa?drop"), sealed(codecPlain, []byte{1 << 3, 1})),
-		"CountTooHigh":     alterFirst(countsBucket, "Count.number", oneMore),
+		"CountTooHigh":     alterFirst(countsBucket, "Count.Number", oneMore),
 		"DownloadAtNoTime": put(fetchesBucket, []byte("1234567\x00"), []byte{}),
-		"SecretEmpty":      alterMeta("secret", "Secret.key", func([]byte) []byte { return nil }),
-		"BalanceSeen":      alterMeta("summary", "Summary.seen", oneMore),
-		"BalanceOfAState":  alterMeta("summary", "Summary.state_counts.entries", oneMore),
-		"HeadHash":         alterMeta("summary", "Summary.hash", another),
-		"EntryState":       alterFirst(openBucket, "Entry.state", number(uint64(ledger.Quarantined))),
-		"EntryAmount":      alterFirst(doneBucket, "Entry.package.size", oneMore),
-		"EntryRevision":    alterFirst(openBucket, "Entry.rev", oneMore),
-		"EntryDueTime":     alterFirst(openBucket, "Entry.not_before", oneMore),
-		"EntryBumId":       alterFirst(doneBucket, "Entry.registrations.ticket.remote", another),
-		"EntryObject":      alterFirst(doneBucket, "Entry.registrations.ticket.object", another),
-		"EntryOtherKey":    alterFirst(openBucket, "Entry.key", another),
+		"SecretEmpty":      alterMeta("secret", "Secret.Key", func([]byte) []byte { return nil }),
+		"BalanceSeen":      alterMeta("summary", "Summary.Balance.Seen", oneMore),
+		"BalanceOfAState":  alterMeta("summary", "Summary.Balance.States", oneMore),
+		"HeadHash":         alterMeta("summary", "Summary.Head.Hash", another),
+		"EntryState":       alterFirst(openBucket, "Entry.State", number(uint64(ledger.Quarantined))),
+		"EntryAmount":      alterFirst(doneBucket, "Entry.Package.Size", oneMore),
+		"EntryRevision":    alterFirst(openBucket, "Entry.Rev", oneMore),
+		"EntryDueTime":     alterFirst(openBucket, "Entry.NotBefore", oneMore),
+		"EntryBumId":       alterFirst(doneBucket, "Entry.Registrations.Ticket.Remote", another),
+		"EntryObject":      alterFirst(doneBucket, "Entry.Registrations.Ticket.Object", another),
+		"EntryOtherKey":    alterFirst(openBucket, "Entry.Key", another),
 		"DueInvented":      put(dueBucket, append([]byte("\x01\x09drop acme12345678"), make([]byte, 16)...), nil),
 		"DueWithValue": func(tx *bbolt.Tx) error {
 			k, _ := first(tx, dueBucket)
@@ -123,7 +123,7 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 			k, v := first(tx, namesBucket)
 			return errors.Join(tx.Bucket(namesBucket).Delete(k), tx.Bucket(namesBucket).Put(another(k), v))
 		},
-		"NamesMiscounted": alterMeta("summary", "Summary.names", oneMore),
+		"NamesMiscounted": alterMeta("summary", "Summary.Names", oneMore),
 		"NameLeadsAstray": func(tx *bbolt.Tx) error {
 			k, v := first(tx, namesBucket)
 			v[15]++
@@ -133,7 +133,7 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 			k, _ := first(tx, doneBucket)
 			return errors.Join(
 				tx.Bucket(namesBucket).Put([]byte("rDIGESTOFBUM-\xff\xff\xff\xff"), append(k, 0)),
-				alterMeta("summary", "Summary.names", oneMore)(tx),
+				alterMeta("summary", "Summary.Names", oneMore)(tx),
 			)
 		},
 		"NameTakenTwice": func(tx *bbolt.Tx) error {
@@ -151,7 +151,7 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 		"LineRewritten": func(tx *bbolt.Tx) error { // of the second block: the first one is older than any entry
 			k, _ := first(tx, journalBucket)
 			k, _ = tx.Bucket(journalBucket).Cursor().Seek(append(k[:7:7], k[7]+1))
-			return setField(t, tx, journalBucket, k, "Block.lines", func(old []byte) []byte {
+			return setField(t, tx, journalBucket, k, "Block.Lines", func(old []byte) []byte {
 				line, _ := protowire.ConsumeBytes(old)
 				return text(bytes.Replace(line, []byte("discovered"), []byte("rejected"), 1))(nil)
 			})

@@ -80,13 +80,13 @@ func firstLineOf(record []byte) ([]byte, error) {
 	}
 	// The line is longer than the beginning, or the record has none.
 	b, err := blockForm.decode(record)
-	if err == nil && len(b.lines) == 0 {
+	if err == nil && len(b.Lines) == 0 {
 		err = errShort
 	}
 	if err != nil {
 		return nil, err
 	}
-	return b.lines[0], nil
+	return b.Lines[0], nil
 }
 
 // beginBytes is how much of a block is unpacked to see its first line.

@@ -143,7 +143,7 @@ func TestDocs_I14_ProgramReadsALedger(t *testing.T) {
 		if err := tx.Bucket(journalBucket).Put(k, flipped(v)); err != nil { // back again
 			return err
 		}
-		return setField(t, tx, journalBucket, k, "Block.lines", func(old []byte) []byte {
+		return setField(t, tx, journalBucket, k, "Block.Lines", func(old []byte) []byte {
 			line, _ := protowire.ConsumeBytes(old)
 			return text(bytes.Replace(line, []byte(`"rev":`), []byte(`"rev":1`), 1))(nil)
 		})

@@ -377,9 +377,9 @@ func TestVerify_I14_InvoiceNumbers(t *testing.T) {
 		field string
 		value func([]byte) []byte
 	}{
-		"OtherNumber":  {"Entry.number", another},
-		"NoSuchEntry":  {"Entry.same_number", another},
-		"ForgotNumber": {"Entry.number", func([]byte) []byte { return nil }},
+		"OtherNumber":  {"Entry.Number", another},
+		"NoSuchEntry":  {"Entry.SameNumber", another},
+		"ForgotNumber": {"Entry.Number", func([]byte) []byte { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := newLedger(t)

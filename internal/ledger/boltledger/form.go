@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"go.etcd.io/bbolt"
 
@@ -16,7 +18,7 @@ import (
 // later one is refused; testdata holds one set of golden records per number.
 const Schema = 1
 
-// layout counts the changes of the stored form that the tables of records do not
+// layout counts the changes of the stored form that the tags of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
 const layout = 14
@@ -24,7 +26,7 @@ const layout = 14
 // checkForm returns the schema of the ledger, or why its form cannot be read.
 func checkForm(meta *bbolt.Bucket) (schema int, err error) {
 	schema, err = strconv.Atoi(string(meta.Get(schemaKey)))
-	digest, own := string(meta.Get(formKey)), digestOfTables()
+	digest, own := string(meta.Get(formKey)), digestOfForm()
 	switch {
 	case err != nil || schema < 1:
 		return 0, damage("its schema number is %q", meta.Get(schemaKey))
@@ -44,15 +46,15 @@ func writeForm(meta *bbolt.Bucket) error {
 	if err := meta.Put(schemaKey, []byte(strconv.Itoa(Schema))); err != nil {
 		return err
 	}
-	return meta.Put(formKey, []byte(digestOfTables()))
+	return meta.Put(formKey, []byte(digestOfForm()))
 }
 
-// digestOfTables is the digest of everything that decides how a ledger is read.
-func digestOfTables() string {
+// digestOfForm is the digest of everything that decides how a ledger is read.
+func digestOfForm() string {
 	h := sha256.New()
 	fmt.Fprintln(h, "layout", layout)
-	for _, t := range tables() {
-		fmt.Fprintln(h, t.name, t.fields)
+	for _, m := range messages() {
+		fmt.Fprintln(h, m)
 	}
 	for _, b := range buckets {
 		fmt.Fprintln(h, string(b))
@@ -61,27 +63,37 @@ func digestOfTables() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// table is a record as docs/ledger.proto describes it: "uint32 rev = 2" and so on.
-type table struct {
-	name   string
-	fields []string
-}
-
-// tables lists all records that a ledger stores.
-func tables() []table {
-	return []table{
-		tableOf(entryForm), tableOf(nodeForm), tableOf(packageForm), tableOf(causeForm), tableOf(registrationForm), tableOf(ticketForm),
-		tableOf(headerForm), tableOf(instantForm), tableOf(prunedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(ownerForm), tableOf(noteForm), tableOf(fileForm),
-		tableOf(blockForm), tableOf(infoForm), tableOf(addressForm), tableOf(summaryForm), tableOf(stateCountForm), tableOf(totalForm),
-		tableOf(safeForm), tableOf(incarnationForm), tableOf(secretForm), tableOf(countForm),
-		tableOf(pendingForm), tableOf(missingForm), tableOf(scanForm), tableOf(arrivalForm), tableOf(arrivalFileForm), tableOf(doubtForm), tableOf(fileToldForm), tableOf(saidForm), tableOf(arrivalCountForm), tableOf(noticeForm),
+// messages lists what a ledger stores: the records, and what is within them.
+func messages() (all []*message) {
+	for _, m := range []*message{
+		entryForm.message, documentForm.message, noteForm.message, blockForm.message, infoForm.message, summaryForm.message, secretForm.message, safeForm.message,
+		incarnationForm.message, totalForm.message, countForm.message, scanForm.message, arrivalForm.message, noticeForm.message,
+	} {
+		all = m.addTo(all)
 	}
+	return all
 }
 
-func tableOf[T any](m *message[T]) table {
-	t := table{name: m.name}
+// addTo adds the message and what is within it to all, each once.
+func (m *message) addTo(all []*message) []*message {
+	if slices.ContainsFunc(all, func(o *message) bool { return o.String() == m.String() }) {
+		return all
+	}
+	all = append(all, m)
 	for _, f := range m.fields {
-		t.fields = append(t.fields, fmt.Sprintf("%s %s = %d", f.kind, f.name, f.num))
+		if f.part != nil {
+			all = f.part.addTo(all)
+		}
 	}
-	return t
+	return all
+}
+
+// String describes the message as docs/ledger.proto does.
+func (m *message) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "message %s {\n", m.name)
+	for _, f := range m.fields {
+		fmt.Fprintf(&b, "  %s %s = %d;\n", f.typ, f.name, f.num)
+	}
+	return b.String() + "}\n"
 }

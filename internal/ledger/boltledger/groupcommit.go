@@ -34,7 +34,7 @@ type groupCommit struct {
 	clocks   clockComparison
 	totals   map[string]spanTotal // what this commit adds to the totals, by their keys
 	counts   map[string]uint64    // what it changes of the counts, by their keys
-	safe     *safeMode            // nil: not in safe mode
+	safe     *safeRecord          // nil: not in safe mode
 	touched  bool                 // meta was written beside entries and lines
 }
 
@@ -194,9 +194,8 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 		return committed, nil
 	}
 	// The block, the entries and the summary are written by one commit, so the chain never ends elsewhere than the head says.
-	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
-	s := summary{head: g.head, seen: g.balance.Seen, counts: stateCounts(g.balance), marks: g.marks, alarmed: g.alarmed, clocks: g.clocks,
-		arrivalsSeen: g.arrivals.Seen, arrivals: arrivalCounts(g.arrivals), names: g.names}
+	b := block{Prev: g.first.Hash, Count: uint64(len(g.lines)), Lines: g.lines}
+	s := summary{Head: g.head, Balance: g.balance, Arrivals: g.arrivals, Marks: g.marks, Alarmed: g.alarmed, Clocks: g.clocks, Names: g.names}
 	return committed, errors.Join(
 		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeDeflated(b.room(), &b)),
 		putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&s)),

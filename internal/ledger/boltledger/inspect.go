@@ -12,7 +12,6 @@ import (
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/arrival"
 )
 
 // InspectFile checks a ledger file in any place, usually a backup, as Open does
@@ -51,7 +50,7 @@ func inspect(name string, open func(string, int, os.FileMode) (*os.File, error))
 			var s summary
 			var err error
 			info, s, err = readSelf(tx)
-			head = s.head
+			head = s.Head
 			return err
 		})
 	})
@@ -119,18 +118,7 @@ func readSelf(tx *bbolt.Tx) (info ledger.Info, s summary, err error) {
 	if s, err = summaryForm.decode(meta.Get(summaryKey)); err != nil {
 		return info, s, damage("%v", err)
 	}
-	// The state is an index into an array: an unknown one must not get that far.
-	for _, t := range s.counts {
-		if t.state > ledger.Quarantined {
-			return info, s, damage("the balance counts state %d", t.state)
-		}
-	}
-	for _, t := range s.arrivals {
-		if t.state > arrival.GivenUp {
-			return info, s, damage("the balance counts state %d of arrivals", t.state)
-		}
-	}
-	return info, s, checkJournalEnd(tx, s.head)
+	return info, s, checkJournalEnd(tx, s.Head)
 }
 
 // checkJournalEnd checks that the last block of the journal leads to the head.
@@ -146,18 +134,18 @@ func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
 
 // checkOutsideHead checks the journal against the head that is kept outside.
 func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, this incarnation, outside *headRecord) error {
-	name := headNameOf(this.n)
+	name := headNameOf(this.N)
 	switch {
-	case outside != nil && outside.Incarnation >= this.n && outside.isUnreadable:
+	case outside != nil && outside.Incarnation >= this.N && outside.isUnreadable:
 		return damage("%s holds no readable record", headNameOf(outside.Incarnation))
 	case outside != nil && !outside.isUnreadable && outside.Ledger != id:
 		return damage("%s belongs to the ledger %q, this one is %q", headNameOf(outside.Incarnation), outside.Ledger, id)
-	case (outside == nil || outside.Incarnation < this.n) && end.N == this.from:
+	case (outside == nil || outside.Incarnation < this.N) && end.N == this.From:
 		return nil // a crash between the beginning of the incarnation and its head
 	// Whoever removes the head to hide a rollback is noticed here.
-	case outside == nil || outside.Incarnation < this.n:
+	case outside == nil || outside.Incarnation < this.N:
 		return damage("%s is missing, so that nobody can tell whether the ledger is the latest", name)
-	case outside.Incarnation > this.n:
+	case outside.Incarnation > this.N:
 		return fmt.Errorf("%w: a restore or a rebuild took its place since, whose head is %s", ledger.ErrRolledBack, headNameOf(outside.Incarnation))
 	case outside.N > end.N:
 		return fmt.Errorf("%w: it has %d journal lines, the head outside knows %d", ledger.ErrRolledBack, end.N, outside.N)

@@ -130,7 +130,7 @@ func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
 	}
 	for name, line := range map[string]string{"Long": strings.Repeat("x", 20_000), "Empty": ""} {
 		made := withBlock(t, dir, 4, func(b []byte) []byte {
-			payload := withField(t, payloadOf(t, b), described(t), "Block", []string{"lines"}, text(line))
+			payload := withField(t, payloadOf(t, b), described(t), "Block", []string{"Lines"}, text(line))
 			return sealed(codecDeflated, deflated(t, payload))
 		})
 		t.Run(name, func(t *testing.T) { begins(made, 4, line) })

@@ -28,20 +28,20 @@ func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 		"Listed": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
 			return errors.Join(
 				rebind(t, tx, 'r', a.Key, b.Key),
-				setField(t, tx, openBucket, b.Key[:], "Entry.registrations.ticket.remote", text(a.ArchivedRemote)),
+				setField(t, tx, openBucket, b.Key[:], "Entry.Registrations.Ticket.Remote", text(a.ArchivedRemote)),
 			)
 		}, true},
 		"Object": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
 			return errors.Join(
 				rebind(t, tx, 'o', a.Key, b.Key),
-				setField(t, tx, openBucket, b.Key[:], "Entry.registrations.ticket.object", text(a.Registrations[0].Ticket.Object[:])),
+				setField(t, tx, openBucket, b.Key[:], "Entry.Registrations.Ticket.Object", text(a.Registrations[0].Ticket.Object[:])),
 			)
 		}, true},
 		"NotListed": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
 			return errors.Join(
 				rebind(t, tx, 'r', a.Key, b.Key),
-				setField(t, tx, openBucket, b.Key[:], "Entry.registrations", func([]byte) []byte { return nil }),
-				setField(t, tx, openBucket, b.Key[:], "Entry.folded.unsent", number(1)),
+				setField(t, tx, openBucket, b.Key[:], "Entry.Registrations", func([]byte) []byte { return nil }),
+				setField(t, tx, openBucket, b.Key[:], "Entry.Pruned.Unsent", number(1)),
 			)
 		}, true},
 	} {

@@ -17,22 +17,13 @@ import (
 // does. A notification is acknowledged at the network only after it was committed here. One that is about no document of this ledger, sent or
 // received, is foreign, and is not acknowledged.
 type Notice struct {
-	ID      archive.AcknowledgementID
-	Entry   archive.Key // that it is about; zero: it is about none
-	Seen    time.Time
-	Raw     []byte      // as it came; it may hold addresses that carry their own authority
-	Unknown bool        // its pair of codes is not known
-	Arrival archive.Key // of the received document that it is about; zero: it is about none
+	ID      archive.AcknowledgementID `stored:"1"`
+	Entry   archive.Key               `stored:"2"` // that it is about; zero: it is about none
+	Seen    time.Time                 `stored:"3"`
+	Raw     []byte                    `stored:"4"` // as it came; it may hold addresses that carry their own authority
+	Unknown bool                      `stored:"5"` // its pair of codes is not known
+	Arrival archive.Key               `stored:"6"` // of the received document that it is about; zero: it is about none
 }
-
-var noticeForm = &message[Notice]{"Notice", []field[Notice]{
-	textField(1, "id", func(n *Notice) *archive.AcknowledgementID { return &n.ID }),
-	fixedField(2, "entry", func(n *Notice) []byte { return n.Entry[:] }),
-	instantField(3, "seen", func(n *Notice) *time.Time { return &n.Seen }),
-	rawField(4, "raw", func(n *Notice) *[]byte { return &n.Raw }),
-	flagField(5, "unknown", func(n *Notice) *bool { return &n.Unknown }),
-	fixedField(6, "arrival", func(n *Notice) []byte { return n.Arrival[:] }),
-}}
 
 // IsForeign reports whether it is about no document of this ledger.
 func (n Notice) IsForeign() bool { return n.Entry.IsZero() && n.Arrival.IsZero() }

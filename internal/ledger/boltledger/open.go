@@ -86,7 +86,7 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	if err := l.file.Sync(); err != nil {
 		return err
 	}
-	marking := isBehind || l.safe != nil && l.safe.marking
+	marking := isBehind || l.safe != nil && l.safe.Marking
 	// Only here a start may take long. The usual start reads a few pages,
 	// whatever the size of the ledger; the marking reads all.
 	if marking {
@@ -133,8 +133,8 @@ func (l *Ledger) readState(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks = info, s.head, s.balance(), s.arrivalBalance(), s.marks, s.alarmed, s.clocks
-	l.names = s.names
+	l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks = info, s.Head, s.Balance, s.Arrivals, s.Marks, s.Alarmed, s.Clocks
+	l.names = s.Names
 	return l.readSafeMode(tx)
 }
 
@@ -173,7 +173,7 @@ func (l *Ledger) readSafeMode(tx *bbolt.Tx) (err error) {
 func (l *Ledger) finishOpening(dir string) (err error) {
 	// A crash before this leaves the head behind the ledger, or a new
 	// incarnation without one: both are known at the next start.
-	if l.head, err = openHead(dir, l.info.ID, l.this.n, l.end); err != nil {
+	if l.head, err = openHead(dir, l.info.ID, l.this.N, l.end); err != nil {
 		return err
 	}
 	defer func() {
@@ -181,7 +181,7 @@ func (l *Ledger) finishOpening(dir string) (err error) {
 			err = errors.Join(err, l.head.closeFile())
 		}
 	}()
-	if l.safe == nil || !l.safe.marking {
+	if l.safe == nil || !l.safe.Marking {
 		return nil
 	}
 	// A crash during the marking leaves the flag set, and the next start goes on with the entries that are not marked yet.

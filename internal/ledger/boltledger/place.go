@@ -34,7 +34,7 @@ func (l *Ledger) CheckPlace() error {
 	there, err := l.isInPlace(l.file, fileName)
 	name := fileName
 	if err == nil && there {
-		name = headNameOf(l.this.n)
+		name = headNameOf(l.this.N)
 		there, err = l.isInPlace(l.head.file, name)
 	}
 	if err == nil && !there {
@@ -87,7 +87,7 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 	if err != nil {
 		return err
 	}
-	hasHead, err := l.isInPlace(l.head.file, headNameOf(l.this.n))
+	hasHead, err := l.isInPlace(l.head.file, headNameOf(l.this.N))
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (l *Ledger) copyInto(tmp *durable.TempFile, size int64) error {
 
 // writeHeadAgain writes the outside head where none is in its place.
 func (l *Ledger) writeHeadAgain() error {
-	h, err := openHead(l.dir, l.info.ID, l.this.n, l.end)
+	h, err := openHead(l.dir, l.info.ID, l.this.N, l.end)
 	if err != nil {
 		return err
 	}

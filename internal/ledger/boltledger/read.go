@@ -189,8 +189,8 @@ func readLines(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
 		if start > next {
 			return nil, damage("journal line %d is missing", next)
 		}
-		if skip := next - start; skip < b.count {
-			lines = append(lines, b.lines[skip:]...)
+		if skip := next - start; skip < b.Count {
+			lines = append(lines, b.Lines[skip:]...)
 		}
 		size += len(v)
 	}
@@ -217,8 +217,8 @@ func decodeBlock(k, v []byte) (start uint64, b block, err error) {
 	if b, err = blockForm.decode(v); err != nil {
 		return start, b, damage("journal block at line %d: %v", start, err)
 	}
-	if b.count != uint64(len(b.lines)) || b.count == 0 {
-		return start, b, damage("journal block at line %d: %d lines, it says %d", start, len(b.lines), b.count)
+	if b.Count != uint64(len(b.Lines)) || b.Count == 0 {
+		return start, b, damage("journal block at line %d: %d lines, it says %d", start, len(b.Lines), b.Count)
 	}
 	return start, b, nil
 }
@@ -245,8 +245,8 @@ func headAt(tx *bbolt.Tx, n uint64) (h ledger.Head, err error) {
 		return h, err
 	}
 	// The start of the chain is not read: a look at one block must not cost the whole journal.
-	h = ledger.Head{N: start - 1, Hash: b.prev}
-	for _, line := range b.lines {
+	h = ledger.Head{N: start - 1, Hash: b.Prev}
+	for _, line := range b.Lines {
 		if h.N == n {
 			break
 		}

@@ -99,7 +99,7 @@ func payloadOf(t testing.TB, record []byte) []byte {
 
 // setField puts a value into one field of the record under a key, or takes it
 // away, and leaves the record well formed. The field is named as in
-// docs/ledger.proto, "Entry.registrations.ticket.remote"; of a repeated one it
+// docs/ledger.proto, "Entry.Registrations.Ticket.Remote"; of a repeated one it
 // is the first.
 func setField(t testing.TB, tx *bbolt.Tx, bucket, key []byte, field string, value func(old []byte) []byte) error {
 	t.Helper()
@@ -224,7 +224,7 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	noteKey := binary.BigEndian.AppendUint32(bytes.Clone(key[:]), e.Rev-1)
 	for what, harm := range map[string]func(tx *bbolt.Tx) error{
 		"is not the one": func(tx *bbolt.Tx) error {
-			return setField(t, tx, docBucket, noteKey, "Note.text", text("no one asked"))
+			return setField(t, tx, docBucket, noteKey, "Note.Text", text("no one asked"))
 		},
 		"is missing": func(tx *bbolt.Tx) error { return tx.Bucket(docBucket).Delete(noteKey) },
 	} {

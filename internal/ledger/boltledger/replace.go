@@ -149,7 +149,7 @@ func (r *Replacement) Commit(ctx context.Context) (kept string, err error) {
 func (r *Replacement) commit(ctx context.Context) (kept string, err error) {
 	// The last commit before the ledger gets its place. There it has no outside
 	// head until the next start makes it.
-	next := beginIncarnation(max(r.after, r.Ledger.this.n) + 1)
+	next := beginIncarnation(max(r.after, r.Ledger.this.N) + 1)
 	if err := r.Ledger.askCommitter(ctx, next); err != nil {
 		return "", err
 	}

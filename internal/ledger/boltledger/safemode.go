@@ -121,12 +121,12 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 		if m.mark.Name == ledger.MarkRebuilt || m.mark.Name == ledger.MarkDamaged {
 			last = time.Time{} // nothing is sure
 		}
-		s := safeMode{SafeMode: ledger.SafeMode{Mark: m.mark.Name, Cause: m.mark.Cause, Since: m.mark.At, KnownUntil: last}}
+		s := safeRecord{SafeMode: ledger.SafeMode{Mark: m.mark.Name, Cause: m.mark.Cause, Since: m.mark.At, KnownUntil: last}}
 		if g.safe != nil {
 			s = s.joinedWith(*g.safe)
 		}
 		// While this is set, whoever opens the ledger first finishes the marking of its entries.
-		s.marking = s.marking || m.marking
+		s.Marking = s.Marking || m.marking
 		g.safe, g.alarmed = &s, ledger.LaterOf(g.alarmed, m.mark.At)
 		if err := meta.Put(safeKey, safeForm.encode(&s)); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 // a head, which the start accepts for as long as nothing more is committed.
 func beginIncarnation(n uint64) func(*groupCommit) (refused, err error) {
 	return func(g *groupCommit) (refused, err error) {
-		i := incarnation{n: n, from: g.head.N}
+		i := incarnation{N: n, From: g.head.N}
 		g.ledger.this, g.touched = i, true
 		return nil, g.tx.Bucket(metaBucket).Put(thisKey, incarnationForm.encode(&i))
 	}
@@ -161,7 +161,7 @@ func beginIncarnation(n uint64) func(*groupCommit) (refused, err error) {
 
 // joinedWith joins a new cause of safe mode with the former one. The earlier of the two times
 // counts: what happened after it is not known.
-func (s safeMode) joinedWith(old safeMode) safeMode {
+func (s safeRecord) joinedWith(old safeRecord) safeRecord {
 	if old.KnownUntil.Before(s.KnownUntil) {
 		s.KnownUntil = old.KnownUntil
 	}
@@ -169,7 +169,7 @@ func (s safeMode) joinedWith(old safeMode) safeMode {
 	if old.Mark == ledger.MarkDamaged {
 		s.Mark, s.Cause = old.Mark, old.Cause
 	}
-	s.marking = old.marking
+	s.Marking = old.Marking
 	return s
 }
 
@@ -182,7 +182,7 @@ func (g *groupCommit) lastLineTime() (time.Time, error) {
 			return time.Time{}, err
 		}
 		// The time would be that of another line, and safe mode would trust too much.
-		if lines = b.lines; start+b.count-1 != g.head.N {
+		if lines = b.Lines; start+b.Count-1 != g.head.N {
 			return time.Time{}, damage("the journal does not end at line %d", g.head.N)
 		}
 	}
@@ -242,11 +242,11 @@ func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) 
 
 // endRequireReconcile records that all entries are marked.
 func endRequireReconcile(g *groupCommit) (refused, err error) {
-	if g.safe == nil || !g.safe.marking {
+	if g.safe == nil || !g.safe.Marking {
 		return nil, nil
 	}
 	s := *g.safe
-	s.marking = false
+	s.Marking = false
 	g.safe, g.touched = &s, true
 	return nil, g.tx.Bucket(metaBucket).Put(safeKey, safeForm.encode(&s))
 }

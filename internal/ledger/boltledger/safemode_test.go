@@ -59,7 +59,7 @@ func TestLastAlarm_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 	}
 	kit.Must(t, l.Close())
 	edit(t, dir, func(tx *bbolt.Tx) error {
-		return setField(t, tx, metaBucket, summaryKey, "Summary.alarmed", number(uint64(began.AddDate(-50, 0, 0).UnixNano())))
+		return setField(t, tx, metaBucket, summaryKey, "Summary.Alarmed", number(uint64(began.AddDate(-50, 0, 0).UnixNano())))
 	})
 	if l = open(t, boltledger.Config{Dir: dir}); !found(t, l, "remembers") {
 		t.Error("the check found no lost alarm, want it found")

@@ -232,7 +232,7 @@ func (g *groupCommit) bindGeneration(d *draft, e ledger.Entry, id archive.ID) er
 func (l *Ledger) addObjectDigest(ev ledger.Event) ledger.Event {
 	if got, ok := ev.(ledger.TicketReceived); ok {
 		// The address itself is wiped once it is spent; its digest stays and recognises the object for ever.
-		got.Ticket.Object = got.Ticket.URL.ObjectDigest(l.secret.key[:])
+		got.Ticket.Object = got.Ticket.URL.ObjectDigest(l.secret.Key[:])
 		return got
 	}
 	return ev

@@ -55,12 +55,12 @@ func orderedSeconds(t time.Time) uint64 { return uint64(t.Unix()) ^ 1<<63 }
 
 // spanTotal is what one vault archived in one span of time.
 type spanTotal struct {
-	Vault     archive.VaultID
-	From      int64 // the span's first second since 1970
-	Documents uint64
-	Unsized   uint64
-	Bytes     uint64
-	Last      time.Time
+	Vault     archive.VaultID `stored:"1"`
+	From      int64           `stored:"2"` // the span's first second since 1970
+	Documents uint64          `stored:"3"`
+	Unsized   uint64          `stored:"6"`
+	Bytes     uint64          `stored:"4"`
+	Last      time.Time       `stored:"5"`
 }
 
 // newSpanTotal counts one success of the service. Its time goes through the stored form, so that a recount finds the same.

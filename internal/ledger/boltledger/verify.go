@@ -177,25 +177,25 @@ func (c *checker) countEntries(bucket []byte, keys []archive.Key, sums ...*recou
 }
 
 func (p *part) compareSummary(tx *bbolt.Tx, s summary, r *recount) error {
-	if b := s.balance(); b != r.balance {
+	if b := s.Balance; b != r.balance {
 		if err := p.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, r.balance); err != nil {
 			return err
 		}
 	}
 	// Each revision and each mark has one line, and the journal begins with a line of its own.
 	arrived, revs := countArrivals(tx)
-	if b := s.arrivalBalance(); b != arrived {
+	if b := s.Arrivals; b != arrived {
 		if err := p.reportProblem(metaBucket, "the balance of arrivals is kept as %v, they add up to %v", b, arrived); err != nil {
 			return err
 		}
 	}
-	if revs += r.revs; revs+s.marks+1 != s.head.N {
-		if err := p.reportProblem(metaBucket, "the entries, arrivals and marks tell of %d events, the journal of %d", revs+s.marks, s.head.N-1); err != nil {
+	if revs += r.revs; revs+s.Marks+1 != s.Head.N {
+		if err := p.reportProblem(metaBucket, "the entries, arrivals and marks tell of %d events, the journal of %d", revs+s.Marks, s.Head.N-1); err != nil {
 			return err
 		}
 	}
-	if n := uint64(tx.Bucket(namesBucket).Stats().KeyN); n != s.names {
-		if err := p.reportProblem(namesBucket, "%d names are there, the ledger has taken %d", n, s.names); err != nil {
+	if n := uint64(tx.Bucket(namesBucket).Stats().KeyN); n != s.Names {
+		if err := p.reportProblem(namesBucket, "%d names are there, the ledger has taken %d", n, s.Names); err != nil {
 			return err
 		}
 	}

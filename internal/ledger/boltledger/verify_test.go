@@ -108,7 +108,7 @@ func listsNoMore(t *testing.T, tx *bbolt.Tx, key []byte) bool {
 	if record == nil {
 		record = tx.Bucket(doneBucket).Get(key)
 	}
-	_, folded, _ := cutField(t, payloadOf(t, record), described(t)["Entry"]["folded"].number)
+	_, folded, _ := cutField(t, payloadOf(t, record), described(t)["Entry"]["Pruned"].number)
 	return folded != nil
 }
 
@@ -128,10 +128,10 @@ func damagedAtRandom(t *testing.T, r *rand.Rand, tx *bbolt.Tx) string {
 	k := keys[r.IntN(len(keys))]
 	v := bytes.Clone(b.Get(k))
 	fields := map[string][]string{
-		"open": {"state", "rev", "key"}, "done": {"state", "rev", "key", "registrations.ticket.remote", "registrations.ticket.object"}, "journal": {"prev", "count"},
-		"totals": {"documents", "bytes"}, "counts": {"number"},
+		"open": {"State", "Rev", "Key"}, "done": {"State", "Rev", "Key", "Registrations.Ticket.Remote", "Registrations.Ticket.Object"}, "journal": {"Prev", "Count"},
+		"totals": {"Documents", "Bytes"}, "counts": {"Number"},
 	}[string(bucket)]
-	message := map[string]string{"open": "Entry", "done": "Entry", "journal": "Block", "totals": "Total", "counts": "Count"}[string(bucket)]
+	message := map[string]string{"open": "Entry", "done": "Entry", "journal": "Block", "totals": "SpanTotal", "counts": "Count"}[string(bucket)]
 	how := ""
 	switch i := r.IntN(4); {
 	case i == 0:

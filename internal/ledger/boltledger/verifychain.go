@@ -59,7 +59,7 @@ func unjoined(stated, before ledger.Head) error {
 
 func checkBlock(p *part, tx *bbolt.Tx, k, v []byte) error {
 	start, b, err := decodeBlock(k, v)
-	stated, first := ledger.Head{N: start - 1, Hash: b.prev}, !p.chain.begun
+	stated, first := ledger.Head{N: start - 1, Hash: b.Prev}, !p.chain.begun
 	if first {
 		p.chain = chainPart{begun: true, before: stated, broken: err != nil}
 	}
@@ -73,7 +73,7 @@ func checkBlock(p *part, tx *bbolt.Tx, k, v []byte) error {
 			return err
 		}
 	}
-	for _, line := range b.lines {
+	for _, line := range b.Lines {
 		p.chain.end = p.chain.end.Next(line)
 		l, err := ledger.ParseLine(line)
 		if err != nil || l.N != p.chain.end.N {
@@ -139,11 +139,11 @@ func checkChainEnd(p *part, tx *bbolt.Tx) error {
 		err = errors.Join(err, lastErr)
 	case last != c.end:
 		err = damage("the chain does not lead to the head")
-	case s.head != last:
+	case s.Head != last:
 		err = damage("the head is not that of the last line")
 	// A summary that forgot an alarm would let safe mode look as if it had never been.
-	case s.alarmed.Before(c.alarmed):
-		err = damage("the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.alarmed)
+	case s.Alarmed.Before(c.alarmed):
+		err = damage("the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.Alarmed)
 	default:
 		err = p.checkDiffering(tx)
 	}

@@ -37,8 +37,8 @@ var ErrOtherJournal = errors.New("the journal does not have the line that was ve
 
 // newVerified returns what is found sound at the moment of tx, unless a problem is found later.
 func newVerified(tx *bbolt.Tx, s summary, done *recount) (v Verified, err error) {
-	v = Verified{Head: s.head, Balance: done.balance, Revs: done.revs, Totals: maps.Clone(done.totals), Counts: maps.Clone(done.counts),
-		Alarmed: s.alarmed}
+	v = Verified{Head: s.Head, Balance: done.balance, Revs: done.revs, Totals: maps.Clone(done.totals), Counts: maps.Clone(done.counts),
+		Alarmed: s.Alarmed}
 	v.Differing, err = readDiffering(tx)
 	return v, err
 }
