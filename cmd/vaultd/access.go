@@ -75,7 +75,7 @@ func (v view) openCatalog(ctx context.Context) (c *catalog.Catalog, release func
 	if v.catalog != nil {
 		return v.catalog, func() error { return nil }
 	}
-	c = catalog.OpenStopped(ctx, catalog.Config{StateDir: v.cfg.StateDir, Ledger: v.ledger, Log: slog.New(slog.DiscardHandler)})
+	c = catalog.OpenStopped(ctx, catalog.Config{StateDir: v.cfg.StateDir, Ledger: v.ledger, Location: v.Location, Log: slog.New(slog.DiscardHandler)})
 	return c, c.Close
 }
 

@@ -151,7 +151,7 @@ func TestCatalog_I32_CountsAgainstTheBalance(t *testing.T) {
 // makeCatalog makes the catalog of the shelf's ledger.
 func (s *shelf) makeCatalog() {
 	s.t.Helper()
-	c := catalog.New(catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger.Ledger, Log: slog.New(slog.DiscardHandler)})
+	c := catalog.New(catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger.Ledger, Location: s.cfg.Location, Log: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()

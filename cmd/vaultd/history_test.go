@@ -344,7 +344,7 @@ func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 		w.goOn(100)
 	}
 	goOn, asked := make(chan struct{}), make(chan struct{}, 100)
-	w.catalog = catalog.New(catalog.Config{StateDir: w.cfg.StateDir, Ledger: w.ledger, Log: slog.New(slog.DiscardHandler), CheckSpace: func() error {
+	w.catalog = catalog.New(catalog.Config{StateDir: w.cfg.StateDir, Ledger: w.ledger, Location: w.cfg.Location, Log: slog.New(slog.DiscardHandler), CheckSpace: func() error {
 		select {
 		case asked <- struct{}{}: // part of the rows is in the file
 		default:
@@ -500,7 +500,7 @@ func BenchmarkHistory(b *testing.B) {
 	defer l.Close()
 	fillYears(b, l, docs, now)
 	v := view{Clock: present.Clock{Now: now, Location: berlin}, cfg: config.Config{StateDir: dir, Location: berlin}, ledger: l}
-	v.catalog = catalog.New(catalog.Config{StateDir: dir, Ledger: l, Log: slog.New(slog.DiscardHandler)})
+	v.catalog = catalog.New(catalog.Config{StateDir: dir, Ledger: l, Location: berlin, Log: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(b.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); v.catalog.Run(ctx) }()

@@ -96,7 +96,7 @@ func asks(do func(a *app) error) (out string, failed bool) {
 // makeCatalog makes the catalog of the ledger.
 func (in *inside) makeCatalog() {
 	in.t.Helper()
-	c := catalog.New(catalog.Config{StateDir: in.cfg.StateDir, Ledger: in.ledger, Log: slog.New(slog.DiscardHandler)})
+	c := catalog.New(catalog.Config{StateDir: in.cfg.StateDir, Ledger: in.ledger, Location: in.cfg.Location, Log: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(in.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()

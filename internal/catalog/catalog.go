@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -45,6 +46,7 @@ type Ledger interface {
 type Config struct {
 	StateDir   string // the file lies there; empty: there is none, and questions are answered from a private one
 	Ledger     Ledger
+	Location   *time.Location // the time zone in which the days of the figures begin; nil: UTC
 	Log        *slog.Logger
 	CheckSpace func() error // says why nothing may be written for want of room; nil: there always is room
 }
@@ -122,6 +124,7 @@ type Status struct {
 // New returns the catalog of a ledger, which Run keeps.
 func New(cfg Config) *Catalog {
 	isOff := cfg.StateDir == ""
+	cfg.Location = cmp.Or(cfg.Location, time.UTC)
 	return &Catalog{cfg: cfg, isKept: !isOff, wake: make(chan struct{}, 1), told: Status{IsOff: isOff}}
 }
 
@@ -297,7 +300,18 @@ func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 		c.noteWorks()
 		c.awaitLines(ctx)
 	}
+	c.catchUpLast(context.WithoutCancel(ctx), w)
 	return nil
+}
+
+// catchUpLast enters the last lines before the file is closed, so that a command that runs alone has little to enter. Without it, or after a
+// crash before it, that command or the next start enters them.
+func (c *Catalog) catchUpLast(ctx context.Context, w *writer) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.cfg.Ledger.Head().N-w.at.N < gatherLines {
+		_ = c.catchUp(ctx, w)
+	}
 }
 
 // noteWorks ends a fault.

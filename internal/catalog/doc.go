@@ -27,6 +27,14 @@
 // read the rows. The parties of a document are often those of another one: they
 // are stored once, and their number is in the text as three characters.
 //
+// # Figures
+//
+// How many documents were archived or delivered on a day, and what the service
+// counts in a month, are sums in a table that triggers keep. The day is that of
+// the configured time zone, so a file of another zone is made anew. Figures lack
+// what was committed in the last seconds, unless [Catalog.CatchUp] was called,
+// and nothing decides by them.
+//
 // # What is erased
 //
 // If a line tells of an entry whose document the ledger does not have any more,

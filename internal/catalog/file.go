@@ -81,7 +81,7 @@ func (c *Catalog) openFile(ctx context.Context) (*writer, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("open %s: %w", FileName, err)
 	}
 	var version int
-	if w.at, version, err = readPosition(ctx, w.conn, c.cfg.Ledger); err == nil && version == inUse && errors.Is(walErr, fs.ErrNotExist) {
+	if w.at, version, err = c.readPosition(ctx, w.conn); err == nil && version == inUse && errors.Is(walErr, fs.ErrNotExist) {
 		err = &rebuildError{"its write-ahead log is gone, and it was not closed"}
 	}
 	if err == nil {
@@ -179,7 +179,7 @@ func isOfAnother(path string) bool {
 }
 
 // readPosition returns what the rows of a file tell of; the error is a [*rebuildError] where that is not this ledger's journal.
-func readPosition(ctx context.Context, q queryer, l Journal) (at ledger.Head, version int, err error) {
+func (c *Catalog) readPosition(ctx context.Context, q queryer) (at ledger.Head, version int, err error) {
 	var made, of string
 	var hash []byte
 	var line int64
@@ -195,10 +195,10 @@ func readPosition(ctx context.Context, q queryer, l Journal) (at ledger.Head, ve
 	}
 	at.N = uint64(line)
 	copy(at.Hash[:], hash)
-	switch now, ok, err := l.HeadAt(at.N); {
-	case made != howMade():
-		return at, version, &rebuildError{"it was made by another version of vaultd"}
-	case of != l.Info().ID:
+	switch now, ok, err := c.cfg.Ledger.HeadAt(at.N); {
+	case made != howMade(c.cfg.Location):
+		return at, version, &rebuildError{"it was made by another version of vaultd, or for another time zone"}
+	case of != c.cfg.Ledger.Info().ID:
 		return at, version, &rebuildError{"it is that of another ledger"}
 	case err != nil:
 		return at, version, err

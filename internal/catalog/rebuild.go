@@ -99,7 +99,7 @@ func (c *Catalog) copyEntries(ctx context.Context, w *writer, path string) error
 	}
 	// The position comes last: a file without it was never finished.
 	_, err = w.conn.ExecContext(plain, "INSERT INTO position (made, ledger, line, hash) VALUES (?, ?, ?, ?)",
-		howMade(), c.cfg.Ledger.Info().ID, int64(start.N), start.Hash[:])
+		howMade(c.cfg.Location), c.cfg.Ledger.Info().ID, int64(start.N), start.Hash[:])
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ type row struct {
 	sent archive.PDFRequest // the addresses that a PDF was packed with; zero: it is none
 
 	erasable bool // the document gave texts
+
+	completed, successes any // as figuresOf has them; a row that is only compared needs none
 }
 
 // newRow returns the row of an entry. An entry whose document is erased has no texts of it.
@@ -66,7 +68,8 @@ func (r row) shown() archive.Document {
 
 // documentColumns are the columns of a document after id and key, in the order of [row.values].
 var documentColumns = []string{"erasable", "origin", "party", "state", "day", "amount", "seen", "archived", "delivered", "size",
-	"folder_sort", "number_sort", "place", "folder", "number", "rest", "marks"}
+	"folder_sort", "number_sort", "place", "folder", "number", "rest", "marks",
+	"completed", "successes"}
 
 // values returns the columns, and the text that they make.
 func (r row) values(origin, party int64) (values []any, text string) {
@@ -95,6 +98,7 @@ func (r row) values(origin, party int64) (values []any, text string) {
 		r.erasable, origin, nullIfZero(party), int(r.State), dayOf(m.Date), amountOf(m.Amount),
 		millis(r.SeenAt), nullIfZero(millis(r.ArchivedAt)), nullIfZero(millis(deliveredAt(r.Entry))), nullIfZero(r.Package.Size),
 		lowerIfOther(r.Folder, folder), lowerIfOther(m.Number, number), place, folder, number, others, marks,
+		r.completed, r.successes,
 	}, "\n" + place + folder + "\n" + number + "\n" + others + marks
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
 	"golang.org/x/text/cases"
@@ -43,9 +44,12 @@ CREATE TABLE document (
   rest        TEXT NOT NULL,    -- other references, each in a line
   marks       TEXT NOT NULL,    -- the beginnings of key and numbers, and the token of the party
   names       TEXT GENERATED ALWAYS AS (char(10) || place || folder || char(10) || number || char(10) || rest) VIRTUAL,
+  completed   INTEGER,          -- day in the time zone, since 1970, on which it was archived or delivered; null: it is neither
+  successes   TEXT,             -- JSON: of each success of the service its day and the bytes sent; null: there is none
   text        TEXT GENERATED ALWAYS AS (names || marks) VIRTUAL
 ) STRICT;
 CREATE INDEX document_state ON document (state);
+CREATE INDEX document_delivered ON document (delivered) WHERE delivered IS NOT NULL;
 CREATE INDEX document_rejected ON document (seen) WHERE state = 11; -- rejected
 CREATE TABLE origin (
   id         INTEGER PRIMARY KEY,
@@ -62,16 +66,26 @@ CREATE TABLE party (
   sender      TEXT NOT NULL,        -- the name of the sender that is shown
   sender_lower TEXT                 -- the name in lower case; null: there is none
 ) STRICT;
+CREATE TABLE figure (
+  what    INTEGER NOT NULL, -- state of documents that were archived or delivered; 0: successes of the service
+  day     INTEGER NOT NULL, -- in the time zone, since 1970
+  origin  INTEGER NOT NULL,
+  n       INTEGER NOT NULL,
+  unsized INTEGER NOT NULL, -- of them, those whose size is not known
+  bytes   INTEGER NOT NULL, -- of all others
+  PRIMARY KEY (what, day, origin)
+) STRICT, WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5(text, content='document', content_rowid='id', detail=none, columnsize=0, tokenize='trigram case_sensitive 1');
 `
 
 // rowsVersion is raised with each change in what the columns say that the schema does not show.
-const rowsVersion = 6
+const rowsVersion = 7
 
 // howMade returns the digest that a file must have to be read: of its form, of its
-// rows and of the tables that fold letters, which change with the compiler and the library.
-func howMade() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", schema, rowsVersion, unicode.Version, cases.UnicodeVersion))
+// rows, of the tables that fold letters, which change with the compiler and the library,
+// and of the time zone in which days begin.
+func howMade(zone *time.Location) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %s %s %s", schemaStatements(), rowsVersion, unicode.Version, cases.UnicodeVersion, describeZone(zone)))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -83,5 +97,5 @@ func schemaStatements() []string {
 			all = append(all, s)
 		}
 	}
-	return all
+	return append(all, figureTriggers()...)
 }

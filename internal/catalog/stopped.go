@@ -45,7 +45,7 @@ func (c *Catalog) openStopped(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	at, version, err := readPosition(ctx, db, c.cfg.Ledger)
+	at, version, err := c.readPosition(ctx, db)
 	if err == nil && version != closedCleanly {
 		err = &rebuildError{"it was not closed"}
 	}

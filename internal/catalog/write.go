@@ -355,5 +355,7 @@ func (c *Catalog) readRow(e ledger.Entry) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	return newRow(e, doc)
+	r, err := newRow(e, doc)
+	r.completed, r.successes = figuresOf(e, c.cfg.Location)
+	return r, err
 }

@@ -178,7 +178,7 @@ func (d *Daemon) openParts() error {
 	if err := d.openDrops(); err != nil {
 		return err
 	}
-	d.catalog = catalog.New(catalog.Config{StateDir: cfg.CatalogDir, Ledger: d.ledger, Log: cfg.Log, CheckSpace: d.checkCatalogSpace})
+	d.catalog = catalog.New(catalog.Config{StateDir: cfg.CatalogDir, Ledger: d.ledger, Location: cfg.Location, Log: cfg.Log, CheckSpace: d.checkCatalogSpace})
 	// The listeners are there before the engine commits anything: what they count is read from the ledger as of now, and heard from now on.
 	d.stopListening = d.listenToCommits()
 	d.logSafeMode()

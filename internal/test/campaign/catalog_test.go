@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
@@ -103,7 +104,8 @@ func (c *campaign) countFull(log string) {
 // askCatalog starts a catalog on a copy of what a death left, and holds its answers against the ledger.
 func (c *campaign) askCatalog(dir string, l *boltledger.Ledger, entries []ledger.Entry) error {
 	ctx, stop := context.WithCancel(c.t.Context())
-	cat := catalog.New(catalog.Config{StateDir: dir, Ledger: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	zone := kit.Value(time.LoadLocation("Europe/Berlin"))(c.t) // that of a configuration without a time zone: for another one the file would be made anew
+	cat := catalog.New(catalog.Config{StateDir: dir, Ledger: l, Location: zone, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	done := make(chan struct{})
 	go func() { defer close(done); cat.Run(ctx) }()
 	defer func() { stop(); <-done }()
