@@ -62,7 +62,7 @@ func (v view) readChecked(ctx context.Context, what extent, do func(*boltledger.
 	if found.HasUnreadPages() {
 		return &ledger.DamageError{What: found.Problems[0].What}
 	}
-	return boltledger.ReadOpenFile(copied, v.cfg.StateDir, v.ledger.Location(), func(l *boltledger.Ledger) error { return do(l, found) })
+	return boltledger.ReadOpenFile(copied, v.cfg.StateDir, v.ledger.Location(), boltledger.CheckedPages, func(l *boltledger.Ledger) error { return do(l, found) })
 }
 
 // verification says how commands verify the ledger.
@@ -206,7 +206,7 @@ func (a *app) warnOfConfigFault(cfg config.Config) {
 // runLocally opens the ledger in this process and calls do with it, as the owner of state_dir.
 func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
 	return a.asOwner(cfg.StateDir, func() error {
-		l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
+		l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger)
 		if err != nil {
 			return explainMissingLedger(cfg, err)
 		}
@@ -217,6 +217,9 @@ func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context
 		return errors.Join(err, closeLedger())
 	})
 }
+
+// probeLedger checks the pages of a ledger that a process left open.
+func probeLedger(f *os.File) error { return selfcheck.Probe(thisProgram, f, time.Hour) }
 
 func (a *app) insideView() view {
 	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog(), a.booksTurn, a.daemonIsRoot}

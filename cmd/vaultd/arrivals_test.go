@@ -210,7 +210,7 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 // addReceived puts a received document into the ledger while no daemon runs.
 func (s *site) addReceived(at time.Time, id archive.RemoteID, more ...arrival.Event) archive.Key {
 	s.t.Helper()
-	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC)
+	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC, nil)
 	kit.Must(s.t, err)
 	announced := arrival.DocumentAnnounced{Document: id, Kind: archive.NetworkInvoice, Notice: archive.AcknowledgementID("ack-" + id)}
 	key := archive.NewKey(at)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -143,11 +144,19 @@ func (b backedUp) writeText(w io.Writer) {
 
 // listProblems notes what is wrong with a damaged copy.
 func (b *backedUp) listProblems(ctx context.Context) error {
-	found, err := boltledger.VerifyFile(ctx, b.File)
-	for _, p := range found[:min(len(found), present.NamedAtMost)] {
+	f, err := os.Open(b.File)
+	if err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	}
+	defer f.Close() // read-only
+	found, err := selfcheck.Verification{Whole: true, Now: time.Now, Executable: thisProgram}.VerifyFile(ctx, f, time.UTC)
+	for _, p := range found.Problems[:min(len(found.Problems), present.NamedAtMost)] {
 		b.Problems = append(b.Problems, p.String())
 	}
-	return errors.Join(err, b.look(b.File))
+	if err != nil || found.HasUnreadPages() {
+		return err
+	}
+	return b.look(b.File)
 }
 
 // inspect opens the copy as a start opens the ledger.

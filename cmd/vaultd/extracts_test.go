@@ -230,7 +230,7 @@ func (s *site) addArrival(id archive.ExtractID, made time.Time, more ...arrival.
 
 func (s *site) addArrivalAt(at time.Time, id archive.ExtractID, made time.Time, more ...arrival.Event) {
 	s.t.Helper()
-	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC)
+	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC, nil)
 	kit.Must(s.t, err)
 	listed := arrival.Listed{Kind: arrival.Extract, Extract: archive.Extract{ID: id, Type: archive.DeltaExtract, Made: made, Files: 1}}
 	_, err = l.ApplyArrival(s.t.Context(), arrival.Change{Key: archive.NewKey(time.Now()), Events: append([]arrival.Event{listed}, more...), At: archive.Instant{Wall: at}})

@@ -76,7 +76,7 @@ func explainMissingLedger(cfg config.Config, err error) error {
 // identity of that ledger for the new one, because drop folders may carry it already. ok is false when the ledger has entries, or is
 // bound as the configuration says.
 func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger)
 	if err != nil {
 		return "", false, err
 	}
@@ -105,7 +105,7 @@ func ledgerTrouble(cfg config.Config) string {
 	if info, err := os.Stat(cfg.StateDir); err == nil && !ownedByUs(info) {
 		return ""
 	}
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger)
 	if words := describeLostLedger(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
 		return "the ledger is missing, and " + words + ". " + adviceRestore
 	}

@@ -32,6 +32,7 @@ import (
 const thisProgram = "/proc/self/exe"
 
 func main() {
+	selfcheck.LimitStack()
 	isChild := len(os.Args) == 2 && os.Args[1] == selfcheck.ChildCommand
 	if isChild {
 		selfcheck.PrepareChild() // first: leaveNoDump takes the right to write its own files of /proc

@@ -181,7 +181,7 @@ func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 	t := h.t
 	t.Helper()
 	onceEach(t, emu, 8)
-	l, closeLedger, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), nil)
+	l, closeLedger, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), nil, nil)
 	h.must(err)
 	defer func() { h.must(closeLedger()) }()
 	b := l.Balance()

@@ -125,7 +125,7 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 func TestReach_WaitsForAnotherCommand(t *testing.T) {
 	cfg, path, stop := startDaemon(t)
 	stop()
-	_, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
+	_, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	kit.Must(t, err)
 	released := make(chan error, 1)
 	time.AfterFunc(300*time.Millisecond, func() { released <- closeLedger() })

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"vaultd/internal/operator"
 	"vaultd/internal/receive"
 	"vaultd/internal/recovery"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/spool"
 	"vaultd/internal/statedir"
 	"vaultd/internal/statusfile"
@@ -142,12 +144,29 @@ func (d *Daemon) openState() (err error) {
 	}
 	// The lock comes first: two daemons must never have one ledger open. A ledger that is older than its outside head, as after a
 	// copy was put back, is opened in safe mode, which is committed before anything else is.
-	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault},
+	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault, Probe: cfg.probe(longestProbe)},
 		ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: cfg.Now().Wall})
 	if err != nil {
 		return err
 	}
 	return d.openParts()
+}
+
+// The longest time for a probe.
+const (
+	longestProbe        = 4 * time.Minute // of a start, which the unit gives five minutes
+	longestCommandProbe = time.Hour
+)
+
+// probe checks the pages of a ledger file within limit; nil: nothing does.
+func (cfg Config) probe(limit time.Duration) func(*os.File) error {
+	if cfg.Executable == "" {
+		return nil
+	}
+	return func(f *os.File) error {
+		cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Warn("the pages of the ledger are checked, because a process ended with it open, or to verify it", "within", limit)
+		return selfcheck.Probe(cfg.Executable, f, limit)
+	}
 }
 
 // openParts checks that the ledger is the right one and opens all that works on it.

@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/recovery"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/statedir"
 )
 
@@ -59,6 +60,11 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 		return out, err
 	}
 	defer func() { err = errors.Join(err, durable.CloseLock(held)) }()
+	if cfg.Executable != "" {
+		if err := selfcheck.Probe(cfg.Executable, backup, longestCommandProbe); err != nil {
+			return out, err
+		}
+	}
 	info, _, err := boltledger.InspectOpenFile(backup)
 	if err != nil {
 		return out, err
@@ -244,7 +250,7 @@ func (i fixedInfo) Info() ledger.Info { return ledger.Info(i) }
 
 // checkReplaceable refuses to make a ledger anew where one is there that can be worked with.
 func checkReplaceable(ctx context.Context, cfg Config) error {
-	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location})
+	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Probe: cfg.probe(longestCommandProbe)})
 	if _, damaged := errors.AsType[*ledger.DamageError](err); damaged || errors.Is(err, ledger.ErrMissing) {
 		return nil
 	}

@@ -248,6 +248,33 @@ func TestCheck_I26_NotCheckedForADay(t *testing.T) {
 	})
 }
 
+// I26: the marker of an open ledger goes with a check that finds it sound, and
+// stays while it is unchecked or damaged.
+func TestCheck_I26_TheMarkerOfAnOpenLedger(t *testing.T) {
+	for name, row := range map[string]struct {
+		executable string
+		damaged    bool
+		stays      bool
+	}{"Sound": {}, "Unchecked": {executable: "/there/is/none", stays: true}, "Damaged": {damaged: true, stays: true}} {
+		t.Run(name, func(t *testing.T) {
+			withConfiguredDaemon(t, func(c *Config) {
+				c.CheckEvery, c.Executable = 24*time.Hour, row.executable
+			}, func(h *testDaemon) {
+				marker := filepath.Join(h.d.cfg.StateDir, "ledger.opening")
+				synctest.Wait()
+				if row.damaged {
+					h.must(os.WriteFile(marker, nil, 0o600)) // as after another kill
+					h.dropAndPass("Huber 88", "88", "one", false)
+					h.damage("Huber 88")
+					h.d.CheckNow()
+					synctest.Wait()
+				}
+				kit.Want(t, "the marker", kit.Err(os.Lstat(marker)) == nil, row.stays)
+			})
+		})
+	}
+}
+
 // I23, I26: a total that cannot be read ends no commit. The next commit that meets it has the ledger checked at once, and a comparison
 // ends safe mode, because the total is counted anew.
 func TestCheck_I23_AFigureIsDamagedWhileRunning(t *testing.T) {

@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 )
 
 // A damaged page may end the process that reads it, and a large ledger may fill
@@ -29,23 +32,24 @@ import (
 const ChildCommand = "check-copy"
 
 const (
-	mostTime  = 6 * time.Hour // of the check of one copy
-	mostStack = 64 << 20      // bytes, of a child: a circle of pages ends here
-	copyInIt  = 3             // the child's descriptor of the copy
-	mostSaid  = 4 << 10       // bytes of a child's error output that are kept
+	mostTime = 6 * time.Hour // of the check of one copy
+	copyInIt = 3             // the child's descriptor of the copy
+	mostSaid = 4 << 10       // bytes of a child's error output that are kept
 )
 
 // question is what a child is asked.
 type question struct {
-	How  Verification
-	Zone string
-	At   time.Time
+	How   Verification
+	Zone  string
+	At    time.Time
+	Probe bool // check the pages alone
 }
 
 // answer is what a child found.
 type answer struct {
-	Found Verified
-	Error string // why nothing is known
+	Found  Verified
+	Damage string // that a probe found
+	Error  string // why nothing is known
 }
 
 // verifyInChild verifies a copy in a child process. A child that ends by a fault
@@ -54,11 +58,50 @@ type answer struct {
 func (o Verification) verifyInChild(ctx context.Context, f *os.File, loc *time.Location) (v Verified, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, mostTime, fmt.Errorf("the check of a copy of the ledger took more than %s, and was given up", mostTime))
 	defer cancel()
-	c := exec.CommandContext(limited, o.Executable, ChildCommand)
-	o.Executable = ""
+	a, err := askChild(limited, o.Executable, f, question{How: o, Zone: loc.String(), At: o.Now()})
+	if died, ok := errors.AsType[*diedError](err); ok {
+		return damagedPages("reading them ended the process that checked a copy: " + died.how), nil
+	}
+	if err == nil && a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	return a.Found, err
+}
+
+// Probe has a child check the pages of a ledger file within limit. The error is
+// a [ledger.DamageError], or says why the pages are unchecked.
+func Probe(executable string, f *os.File, limit time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("it took more than %s", limit))
+	defer cancel()
+	a, err := askChild(ctx, executable, f, question{Zone: time.UTC.String(), Probe: true})
+	if died, ok := errors.AsType[*diedError](err); ok {
+		return &ledger.DamageError{What: "reading its pages ended the process that checked them: " + died.how}
+	}
+	switch {
+	case err == nil && a.Damage != "":
+		return &ledger.DamageError{What: a.Damage}
+	case err == nil && a.Error != "":
+		err = errors.New(a.Error)
+	}
+	if err != nil {
+		return fmt.Errorf("check its pages: %w", err)
+	}
+	return nil
+}
+
+// diedError says that what a child read ended it.
+type diedError struct{ how string }
+
+func (e *diedError) Error() string { return e.how }
+
+// askChild asks a child about the file. The error is a [*diedError] where what
+// it read ended the child.
+func askChild(ctx context.Context, executable string, f *os.File, q question) (a answer, err error) {
+	c := exec.CommandContext(ctx, executable, ChildCommand)
+	q.How.Executable = ""
 	var in, out bytes.Buffer
-	if err := gob.NewEncoder(&in).Encode(question{o, loc.String(), o.Now()}); err != nil {
-		return v, err
+	if err := gob.NewEncoder(&in).Encode(q); err != nil {
+		return a, err
 	}
 	said := &beginning{}
 	c.Stdin, c.Stdout, c.Stderr, c.ExtraFiles = &in, &out, said, []*os.File{f}
@@ -67,23 +110,19 @@ func (o Verification) verifyInChild(ctx context.Context, f *os.File, loc *time.L
 	runtime.LockOSThread() // the child ends with the thread that started it
 	err = c.Run()
 	runtime.UnlockOSThread()
-	if limited.Err() != nil {
-		return v, context.Cause(limited)
+	if ctx.Err() != nil {
+		return a, context.Cause(ctx)
 	}
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && isOfDamage(ended.Sys().(syscall.WaitStatus), said.text) {
-		return damagedPages("reading them ended the process that checked a copy: " + ended.String()), nil
+		return a, &diedError{ended.String()}
 	}
-	var a answer
 	if err == nil {
 		err = gob.NewDecoder(&out).Decode(&a)
 	}
 	if err != nil {
-		return v, fmt.Errorf("the process that checks a copy of the ledger ended without an answer: %w", err)
+		err = fmt.Errorf("the process that checks a copy of the ledger ended without an answer: %w", err)
 	}
-	if a.Error != "" {
-		err = errors.New(a.Error)
-	}
-	return a.Found, err
+	return a, err
 }
 
 // isOfDamage reports whether a child ended because of what it read.
@@ -115,8 +154,12 @@ func (t *beginning) Write(b []byte) (int, error) {
 func PrepareChild() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	_ = unix.Setpriority(unix.PRIO_PGRP, 0, 19) // its threads are a group of their own
-	debug.SetMaxStack(mostStack)
+	LimitStack()
 }
+
+// LimitStack lets a process that follows pages in a circle end before they fill
+// the memory.
+func LimitStack() { debug.SetMaxStack(64 << 20) }
 
 // RunChild answers the question of the process that started this one, and returns the exit code.
 func RunChild(in io.Reader, out io.Writer) (exit int) {
@@ -129,8 +172,16 @@ func RunChild(in io.Reader, out io.Writer) (exit int) {
 		return 1
 	}
 	var a answer
-	q.How.quiet, q.How.Now = true, func() time.Time { return q.At }
-	a.Found, err = q.How.verifyHere(context.Background(), os.NewFile(copyInIt, "copy"), loc)
+	f := os.NewFile(copyInIt, "copy")
+	if q.Probe {
+		err = boltledger.ProbeFile(f)
+		if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
+			a.Damage, err = broken.What, nil
+		}
+	} else {
+		q.How.quiet, q.How.Now = true, func() time.Time { return q.At }
+		a.Found, err = q.How.verifyHere(context.Background(), f, loc)
+	}
 	if a.Error = textOf(err); gob.NewEncoder(out).Encode(a) != nil {
 		return 1
 	}

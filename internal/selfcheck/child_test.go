@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"vaultd/internal/proof"
@@ -164,6 +165,10 @@ func TestChild_I12_ItsAnswerIsWhole(t *testing.T) {
 // I21: one copy is made and checked at a time. A caller that gives up waiting
 // leaves nothing, and each check ends its turn, whatever it finds.
 func TestCheckCopy_I21_OneAtATime(t *testing.T) {
+	synctest.Test(t, checkOneCopyAtATime)
+}
+
+func checkOneCopyAtATime(t *testing.T) {
 	p := newPlace(t, "ledger-1")
 	p.finish(p.send())
 	end := kit.Value(p.Ledger.AwaitCopyTurn(t.Context()))(t)
@@ -171,7 +176,12 @@ func TestCheckCopy_I21_OneAtATime(t *testing.T) {
 	cancel()
 	_, err := p.how().VerifyCopy(ctx, p.Ledger.Ledger, 0)
 	kit.Fails(t, "a check whose caller gave up", err, context.Canceled)
+	done := make(chan error, 1)
+	go func() { done <- kit.Err(p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, 0)) }()
+	synctest.Wait()
+	kit.Want(t, "checks that ended while another copy was checked", len(done), 0)
 	end()
+	kit.Must(t, <-done)
 	for _, keep := range []int64{0, math.MaxInt64 / 2} { // the second finds no room
 		_, err = p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, keep)
 		kit.Want(t, "checked", err == nil, keep == 0)

@@ -16,7 +16,7 @@ const commandRole = "vaultd"
 
 // OpenLedger takes the lock of a state directory and opens its ledger, for commands
 // that work while no daemon runs. The returned function gives both back.
-func OpenLedger(stateDir string, loc *time.Location) (*boltledger.Ledger, func() error, error) {
+func OpenLedger(stateDir string, loc *time.Location, probe func(*os.File) error) (*boltledger.Ledger, func() error, error) {
 	lock, err := lockPatiently(stateDir, commandRole)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("open %s: %w", stateDir, ledger.ErrMissing)
@@ -24,7 +24,7 @@ func OpenLedger(stateDir string, loc *time.Location) (*boltledger.Ledger, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := boltledger.Open(boltledger.Config{Dir: stateDir, Location: loc})
+	l, err := boltledger.Open(boltledger.Config{Dir: stateDir, Location: loc, Probe: probe})
 	if err != nil {
 		return nil, nil, errors.Join(err, durable.CloseLock(lock))
 	}
@@ -35,13 +35,13 @@ func OpenLedger(stateDir string, loc *time.Location) (*boltledger.Ledger, func()
 // and changes nothing of it. If no vaultd ever worked in the directory, it
 // makes no lock there: that would be this user's, and the daemon of another one
 // could not open it.
-func PeekLedger(stateDir string, fn func(*boltledger.StoppedLedger) error) error {
+func PeekLedger(stateDir string, probe func(*os.File) error, fn func(*boltledger.StoppedLedger) error) error {
 	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
-		return boltledger.ReadWhileStopped(stateDir, fn)
+		return boltledger.ReadWhileStopped(stateDir, probe, fn)
 	}
 	lock, err := lockPatiently(stateDir, commandRole) // a daemon that starts meanwhile waits for it, as it does for every command
 	if err != nil {
 		return err
 	}
-	return errors.Join(boltledger.ReadWhileStopped(stateDir, fn), durable.CloseLock(lock))
+	return errors.Join(boltledger.ReadWhileStopped(stateDir, probe, fn), durable.CloseLock(lock))
 }

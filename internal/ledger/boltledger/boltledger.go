@@ -22,8 +22,9 @@
 // counts.go keep sums of what they would have to count, figures.go makes them
 // anew, verify.go checks everything and verifysince.go what came since,
 // arrivals.go keeps what comes in from a service, replace.go restores,
-// copy.go copies the file as it is at one moment, backup.go makes a
-// backup of such a copy, schema.go and wire.go are the stored form.
+// copy.go copies the file as it is at one moment, pages.go checks its pages,
+// backup.go makes a backup of such a copy, schema.go and wire.go are the stored
+// form.
 package boltledger
 
 import (
@@ -57,6 +58,12 @@ type Config struct {
 	// with "committed" after each commit: an error plays one that failed and was not
 	// done, or that was done and failed all the same.
 	Fault func(op string) error
+
+	// Probe has a child check the pages of a ledger file, see [ProbeFile]: of one
+	// that a process opened and did not close, before this one opens it, and of
+	// one that is verified. nil: the former is opened without, and this process
+	// checks the latter.
+	Probe func(*os.File) error
 
 	mapped int // 0: mapSize; less in tests of a file that outgrows its mapping
 }
@@ -145,7 +152,8 @@ type Ledger struct {
 	copying chan struct{} // full while a copy is made or checked
 	isCopy  bool          // it is a copy, open for reading alone
 
-	isAstray bool // a copy whose check has found damaged pages, and may still read them
+	probe    func(*os.File) error // checks the pages in a child; nil: this process does
+	isAstray bool                 // the check of its pages has found damage, and may still read them
 
 	commits atomic.Uint64
 	changes atomic.Uint64
@@ -239,7 +247,11 @@ func (l *Ledger) stopAndClose() error {
 	l.wakeCommitter()
 	<-l.stopped
 	// The head is synced first. A crash in between leaves the lock to the kernel, which drops it with the process.
-	return errors.Join(l.head.closeFile(), l.db.Close())
+	err := errors.Join(l.head.closeFile(), l.closeFile())
+	if err == nil && l.Err() == nil {
+		l.NoteSound()
+	}
+	return err
 }
 
 func pathIn(dir, name string) string { return filepath.Join(dir, name) }

@@ -205,28 +205,42 @@ func (l *Ledger) AwaitCopyTurn(ctx context.Context) (end func(), err error) {
 // Location is whose days the ledger counts by.
 func (l *Ledger) Location() *time.Location { return l.loc }
 
-// ReadOpenFile lets do read a copy that is open, and stays so. dir is where more
-// copies are made, loc whose days count. A copy that cannot be opened is a
-// [ledger.DamageError]: the ledger is damaged in the same way.
-func ReadOpenFile(f *os.File, dir string, loc *time.Location, do func(*Ledger) error) error {
-	c, err := openCopy(f, dir, loc)
+// PagesOf says whether the pages of a file were checked.
+type PagesOf bool
+
+// The pages of a file.
+const (
+	UncheckedPages PagesOf = false
+	CheckedPages   PagesOf = true
+)
+
+// ReadOpenFile lets do read a ledger file that is open, and stays so. Pages that
+// are unchecked are checked before anything else is read, which may end the
+// process. dir is where more copies are made, loc whose days count. A file that
+// cannot be opened is a [ledger.DamageError].
+func ReadOpenFile(f *os.File, dir string, loc *time.Location, pages PagesOf, do func(*Ledger) error) error {
+	c, err := openCopy(f, dir, loc, pages)
 	if err != nil {
 		return err
 	}
-	if err = do(c); !c.isAstray {
-		err = errors.Join(err, c.db.Close())
-	}
-	return err
+	return errors.Join(do(c), c.closeFile())
 }
 
-// openCopy opens a copy for reading alone. The file stays open when the ledger is closed.
-func openCopy(f *os.File, dir string, loc *time.Location) (*Ledger, error) {
-	c, err := openReadOnly(dir, f.Name(), func(string, int, os.FileMode) (*os.File, error) { return examineDuplicate(f) })
-	if err == nil {
-		c.loc, c.isCopy = loc, true
-		if err = c.view(c.readState); err != nil {
-			err = errors.Join(err, c.db.Close())
-		}
+// openCopy opens a file for reading alone. The file stays open when the ledger is closed.
+func openCopy(f *os.File, dir string, loc *time.Location, pages PagesOf) (*Ledger, error) {
+	c, err := openReadOnly(dir, f.Name(), func(string, int) (*os.File, error) { return duplicateLocked(f) })
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	c.loc, c.isCopy = loc, true
+	if pages == UncheckedPages {
+		err = c.checkPages()
+	}
+	if err == nil {
+		err = c.view(c.readState)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.closeFile())
+	}
+	return c, nil
 }

@@ -78,7 +78,7 @@ func TestCopy_I15_IsOneMoment(t *testing.T) {
 			for n := range 20 {
 				apply(t, l, life(10+n)...)
 			}
-			c := kit.Value(openCopy(f, l.dir, l.loc))(t)
+			c := kit.Value(openCopy(f, l.dir, l.loc, UncheckedPages))(t)
 			defer c.db.Close()
 			kit.Must(t, c.view(func(tx *bbolt.Tx) error {
 				_, s, err := readSelf(tx)

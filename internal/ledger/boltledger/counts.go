@@ -198,10 +198,6 @@ func groupCompleted[G comparable](l *Ledger, kind byte, from, to time.Time, grou
 
 // visitCompleted calls fn with each entry that the counts of a kind count.
 func (l *Ledger) visitCompleted(kind byte, fn func(ledger.Entry)) error {
-	// Before everything is read: bbolt follows a wrong page number without asking.
-	if err := l.checkAllPages(nil); err != nil {
-		return err
-	}
 	return l.view(func(tx *bbolt.Tx) error {
 		return visitEntries(tx, func(e ledger.Entry, err error) error {
 			if k := completedCountKey(e); k != nil && k[0] == kind {

@@ -30,12 +30,7 @@ func (g *groupCommit) leaveDamagedFigure(err error) error {
 // ledger on one core, and no commit is made meanwhile. The error is a [ledger.DamageError] where an entry or a page
 // cannot be read; then nothing was changed.
 func (l *Ledger) RecountFigures(ctx context.Context) error {
-	// Before everything is read: bbolt follows a wrong page number without asking.
-	err := l.checkAllPages(func() error { return context.Cause(ctx) })
-	if err == nil {
-		err = l.askCommitter(ctx, recountFigures)
-	}
-	if err != nil {
+	if err := l.askCommitter(ctx, recountFigures); err != nil {
 		return fmt.Errorf("count the ledger's figures anew: %w", err)
 	}
 	return nil

@@ -19,9 +19,9 @@ import (
 // no memory; pages that are read count as RssFile.
 const mapSize int = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bits
 
-// openFile opens ledger.db, having locked and examined the file on the very
-// descriptor that bbolt then maps; mapped is how much address space it gets.
-// file is that descriptor, which db closes.
+// openFile opens ledger.db, having locked the file on the very descriptor that
+// bbolt then maps; mapped is how much address space it gets. file is that
+// descriptor, which db closes.
 func openFile(dir string, outside *headRecord, mapped int) (db *bbolt.DB, file *os.File, err error) {
 	name := pathIn(dir, fileName)
 	// Not followed: a link could lead to a ledger that another place owns.
@@ -38,50 +38,79 @@ func openFile(dir string, outside *headRecord, mapped int) (db *bbolt.DB, file *
 	case !info.Mode().IsRegular():
 		return nil, nil, damage("%s is not a regular file", fileName)
 	}
-	line := uint64(0)
-	if outside != nil {
-		line = outside.N
+	return openDB(name, bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapped}, openToWork)
+}
+
+// openDB opens an existing file by bbolt. open opens and locks it; db closes it.
+func openDB(name string, o bbolt.Options, open func(name string, mode int) (*os.File, error)) (db *bbolt.DB, file *os.File, err error) {
+	var failed error
+	o.Timeout = time.Second
+	o.OpenFile = func(name string, mode int, _ os.FileMode) (*os.File, error) {
+		// Never created here: a missing ledger is an error, and only init makes a new one.
+		file, failed = open(name, mode&^os.O_CREATE)
+		return file, failed
 	}
 	err = recoverDamage(func() (err error) {
-		db, err = bbolt.Open(name, 0o600, &bbolt.Options{
-			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapped,
-			OpenFile: examinedOpener(line, &file),
-		})
+		db, err = bbolt.Open(name, 0o600, &o)
+		if _, isOfSystem := errors.AsType[syscall.Errno](err); err != nil && failed == nil && !isOfSystem {
+			err = damage("it has no valid meta page: %v", err)
+		}
 		return err
 	})
+	switch {
+	case err == nil:
+		if err = checkLength(db, file); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	case file != nil:
+		_ = closeUnlocked(file) // bbolt leaves it open where it panics
+	}
 	return db, file, err
 }
 
-// examinedOpener returns a function that opens an existing file, locks it and
-// checks its pages, those that lead to the given journal line included. bbolt
-// gets the file from it, with the lock held, and closes it; opened is set to
-// it.
-func examinedOpener(line uint64, opened **os.File) func(name string, mode int, _ os.FileMode) (*os.File, error) {
-	return func(name string, mode int, _ os.FileMode) (_ *os.File, err error) {
-		*opened, err = openAndExamine(name, mode, line)
-		return *opened, err
+// checkLength compares the length of a file with what its meta page says.
+// Reading a page behind its end would be a fault.
+func checkLength(db *bbolt.DB, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
 	}
+	return db.View(func(tx *bbolt.Tx) error {
+		if info.Size() < tx.Size() {
+			return damage("it was cut off: %d bytes of %d", info.Size(), tx.Size())
+		}
+		return nil
+	})
 }
 
-func openAndExamine(name string, mode int, line uint64) (*os.File, error) {
-	// Never created here: a missing ledger is an error, and only init makes a new one.
-	f, err := os.OpenFile(name, mode&^os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// openToWork opens and locks a ledger file for one process alone.
+func openToWork(name string, mode int) (*os.File, error) {
+	f, err := os.OpenFile(name, mode|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	return examine(f, line, restrictRights)
+	return lockWhole(f, syscall.LOCK_EX, restrictRights)
 }
 
-// examine locks an open ledger file and checks its pages, those that lead to
-// the given journal line included. It closes the file after an error.
-func examine(f *os.File, line uint64, locked func(*os.File) error) (*os.File, error) {
-	// The lock comes before the look: the pages must not change between both. The kernel drops it when the process dies.
-	err := lockFile(f, syscall.LOCK_EX)
-	if err == nil {
+// openToRead opens and locks a ledger file for readers alone.
+func openToRead(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return lockWhole(f, syscall.LOCK_SH, nil)
+}
+
+// lockWhole locks an open ledger file, which must have bytes: bbolt would make a
+// new one of an empty file. It closes the file after an error.
+func lockWhole(f *os.File, how int, locked func(*os.File) error) (*os.File, error) {
+	// The lock comes first. The kernel drops it when the process dies.
+	err := lockFile(f, how)
+	if err == nil && locked != nil {
 		err = locked(f)
 	}
-	if err == nil {
-		err = checkBeforeMapping(f, line)
+	if info, statErr := f.Stat(); err == nil && statErr == nil && info.Size() == 0 {
+		err = damage("it is empty, and has no meta page")
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -96,6 +125,11 @@ func lockFile(f *os.File, how int) error {
 		return ledger.ErrLocked
 	}
 	return err
+}
+
+// closeUnlocked closes a file that stays mapped: the mapping would keep its lock.
+func closeUnlocked(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
 // restrictRights leaves the ledger readable and writable by its owner alone.

@@ -1,12 +1,12 @@
 package boltledger
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -14,46 +14,41 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// InspectFile checks a ledger file in any place, usually a backup, as Open does
-// before it trusts a ledger: its pages, its records of itself and the journal's last
-// block. It returns what the ledger says of itself and the end of its journal, and
+// InspectFile reads a ledger file in any place, usually a backup, as Open does
+// before it trusts a ledger: its records of itself and the journal's last block.
+// It returns what the ledger says of itself and the end of its journal, and
 // changes nothing but rights that are too wide.
 func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
-	return inspect(name, examinedOpener(0, new(*os.File)))
+	return inspect(name, openToWork)
 }
 
 // InspectOpenFile is InspectFile for a file that the caller has opened for
 // reading and that may be another user's. It changes nothing. The file stays
 // open, and locked until it is closed.
 func InspectOpenFile(f *os.File) (info ledger.Info, head ledger.Head, err error) {
-	return inspect(f.Name(), func(string, int, os.FileMode) (*os.File, error) { return examineDuplicate(f) })
+	return inspect(f.Name(), func(string, int) (*os.File, error) { return duplicateLocked(f) })
 }
 
-// examineDuplicate examines an open file for bbolt, which closes what it gets, and changes nothing.
-func examineDuplicate(f *os.File) (*os.File, error) {
+// duplicateLocked locks an open file for bbolt, which closes what it gets, and changes nothing.
+func duplicateLocked(f *os.File) (*os.File, error) {
 	same, err := duplicate(f)
 	if err != nil {
 		return nil, err
 	}
-	return examine(same, 0, func(*os.File) error { return nil })
+	return lockWhole(same, syscall.LOCK_EX, nil)
 }
 
-func inspect(name string, open func(string, int, os.FileMode) (*os.File, error)) (info ledger.Info, head ledger.Head, err error) {
-	err = recoverDamage(func() (err error) {
-		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: open})
-		if err != nil {
-			return err
-		}
-		// Deferred, because bbolt panics over damage: a file that stays open keeps its lock until this process ends.
-		defer func() { err = errors.Join(err, db.Close()) }()
-		return db.View(func(tx *bbolt.Tx) error {
+func inspect(name string, open func(string, int) (*os.File, error)) (info ledger.Info, head ledger.Head, err error) {
+	l, err := openReadOnly(filepath.Dir(name), name, open)
+	if err == nil {
+		err = errors.Join(l.view(func(tx *bbolt.Tx) error {
 			var s summary
 			var err error
 			info, s, err = readSelf(tx)
 			head = s.Head
 			return err
-		})
-	})
+		}), l.db.Close())
+	}
 	if err != nil {
 		err = fmt.Errorf("examine ledger %q: %w", name, err)
 	}
@@ -63,33 +58,11 @@ func inspect(name string, open func(string, int, os.FileMode) (*os.File, error))
 // openReadOnly opens a ledger file without a committer and without a head:
 // nothing is written, and a crash leaves nothing behind. dir is where a copy of
 // it is made.
-func openReadOnly(dir, name string, open func(string, int, os.FileMode) (*os.File, error)) (*Ledger, error) {
+func openReadOnly(dir, name string, open func(string, int) (*os.File, error)) (*Ledger, error) {
 	l := &Ledger{dir: dir, loc: time.UTC}
-	err := recoverDamage(func() (err error) {
-		l.db, err = bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: func(name string, mode int, rights os.FileMode) (_ *os.File, err error) {
-			l.file, err = open(name, mode, rights)
-			return l.file, err
-		}})
-		return err
-	})
+	var err error
+	l.db, l.file, err = openDB(name, bbolt.Options{ReadOnly: true}, open)
 	return l, err
-}
-
-// VerifyFile checks a ledger file that lies anywhere, of this schema, as Verify checks
-// an open one. It changes nothing but rights that are too wide.
-func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err error) {
-	l, err := openReadOnly(filepath.Dir(name), name, examinedOpener(0, new(*os.File)))
-	if err == nil {
-		err = l.view(func(tx *bbolt.Tx) error { _, _, err := readSelf(tx); return err })
-		if err == nil {
-			found, err = l.Verify(ctx)
-		}
-		err = errors.Join(err, l.db.Close())
-	}
-	if err != nil {
-		err = fmt.Errorf("verify ledger %q: %w", name, err)
-	}
-	return found, err
 }
 
 // readSelf reads the ledger's records of itself and checks that the journal ends where they say.

@@ -22,9 +22,9 @@ type opening struct {
 	isCopy bool         // nobody worked on it since it was made: it has no outside head yet
 }
 
-// Open opens the ledger in c.Dir and starts its committer. It checks the file before
-// bbolt maps it, compares it with the outside head, and refuses with
-// [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrRolledBack], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
+// Open opens the ledger in c.Dir and starts its committer. It compares it with
+// the outside head, and refuses with [ledger.ErrMissing], [ledger.ErrLocked],
+// [ledger.ErrRolledBack], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
 // [ledger.DamageError]. The file of a ledger that it refuses stays as it is.
 func Open(c Config) (*Ledger, error) { return c.open(opening{}) }
 
@@ -39,7 +39,7 @@ func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
-		loc: c.Location, fault: c.Fault, commitInterval: c.CommitInterval,
+		loc: c.Location, fault: c.Fault, probe: c.Probe, commitInterval: c.CommitInterval,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}), copying: make(chan struct{}, 1), damaged: make(chan struct{}, 1),
 	}
 	l.close = sync.OnceValue(l.stopAndClose)
@@ -57,10 +57,22 @@ func (c Config) open(o opening) (*Ledger, error) {
 }
 
 func (l *Ledger) open(dir string, o opening) (err error) {
-	// Read before the ledger: the head names the journal line whose pages are looked at below.
 	outside, err := readHead(dir)
 	if err != nil {
 		return err
+	}
+	// A process that dies from here on leaves the marker.
+	switch found := noteOpening(dir); {
+	case !found:
+		defer func() {
+			if err != nil {
+				forgetOpening(dir) // it did not die
+			}
+		}()
+	default:
+		if err := probeLeftOpen(dir, l.probe); err != nil {
+			return err
+		}
 	}
 	if l.db, l.file, err = openFile(dir, outside, o.mapped); err != nil {
 		return err
@@ -85,14 +97,6 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	// before anything is sent because of it: the power may go next.
 	if err := l.file.Sync(); err != nil {
 		return err
-	}
-	marking := isBehind || l.safe != nil && l.safe.Marking
-	// Only here a start may take long. The usual start reads a few pages,
-	// whatever the size of the ledger; the marking reads all.
-	if marking {
-		if err := l.checkAllPages(nil); err != nil {
-			return err
-		}
 	}
 	// Safe mode and the later incarnation are one commit. A crash before it
 	// leaves a ledger that is still behind its head.

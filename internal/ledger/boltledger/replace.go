@@ -253,7 +253,7 @@ func removeReplacement(dir string) error {
 	// By name, one by one: a directory that holds anything else is left alone.
 	names := []string{pathIn(dir, fileName)}
 	for _, e := range entries {
-		if _, isHead := incarnationIn(e.Name()); isHead || isCopy(e) {
+		if _, isHead := incarnationIn(e.Name()); isHead || isCopy(e) || e.Name() == openingName {
 			names = append(names, pathIn(dir, e.Name()))
 		}
 	}

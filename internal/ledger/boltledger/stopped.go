@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -22,17 +20,20 @@ type StoppedLedger struct {
 // and changes nothing: no file is made or given other rights. It refuses with
 // [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema],
 // [ledger.ErrDevelopment] or a [ledger.DamageError], and does not hold the
-// ledger against its outside head. The caller holds the state directory's lock.
-func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
+// ledger against its outside head. check is [Config].Probe. The caller holds the
+// state directory's lock.
+func ReadWhileStopped(dir string, check func(*os.File) error, fn func(*StoppedLedger) error) (err error) {
 	name := pathIn(dir, fileName)
 	if _, err := os.Lstat(name); os.IsNotExist(err) {
 		return fmt.Errorf("open ledger %q for reading: %w", name, ledger.ErrMissing)
 	}
+	if _, err := os.Lstat(pathIn(dir, openingName)); err == nil {
+		if err := probeLeftOpen(dir, check); err != nil {
+			return fmt.Errorf("open ledger %q for reading: %w", name, err)
+		}
+	}
 	p := &StoppedLedger{}
-	err = recoverDamage(func() (err error) {
-		p.db, err = bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: openForReading})
-		return err
-	})
+	p.db, _, err = openDB(name, bbolt.Options{ReadOnly: true}, func(name string, _ int) (*os.File, error) { return openToRead(name) })
 	if err != nil {
 		return fmt.Errorf("open ledger %q for reading: %w", name, err)
 	}
@@ -42,22 +43,6 @@ func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 		return fmt.Errorf("open ledger %q for reading: %w", name, err)
 	}
 	return fn(p)
-}
-
-// openForReading opens an existing ledger file, and checks its pages before bbolt maps them.
-func openForReading(name string, _ int, _ os.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	// A shared lock: several readers at once, and none while the daemon works.
-	if err = lockFile(f, syscall.LOCK_SH); err == nil {
-		err = checkBeforeMapping(f, 0)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 // Info is what the ledger says of itself.

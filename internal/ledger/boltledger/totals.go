@@ -300,10 +300,6 @@ func (s *monthSums) decodeSpan(k, v []byte) (t spanTotal, number int, err error)
 
 // recountMonths counts the months anew from all entries.
 func (l *Ledger) recountMonths() (map[vaultMonth]ledger.Total, error) {
-	// Before everything is read: bbolt follows a wrong page number without asking.
-	if err := l.checkAllPages(nil); err != nil {
-		return nil, err
-	}
 	s := &monthSums{zone: l.loc, sums: map[vaultMonth]ledger.Total{}}
 	err := l.view(func(tx *bbolt.Tx) error {
 		return visitEntries(tx, func(e ledger.Entry, err error) error {

@@ -62,8 +62,7 @@ type pass struct {
 
 func (c *checker) checkAll() ([]ledger.Problem, error) {
 	err := c.runPasses(slices.Concat([]pass{
-		// Pages first: bbolt follows a wrong page number without asking, and could end the process.
-		{pagesWord, func() error { return c.ledger.checkPages(c.ctx) }},
+		c.pagesPass(),
 		{metaBucket, c.compareRecount},
 		{openBucket, func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }},
 		{doneBucket, func() error { return c.eachRecord(doneBucket, checkEntry(doneBucket, openBucket)) }},
@@ -72,6 +71,17 @@ func (c *checker) checkAll() ([]ledger.Problem, error) {
 		{scanBucket, func() error { return c.eachRecord(scanBucket, checkScan) }},
 	}, arrivalPasses(c.eachRecord), []pass{{journalBucket, func() error { return c.checkChain(nil) }}}))
 	return c.found, err
+}
+
+// pagesPass checks the pages first: damage on them may end the process. Those of
+// a copy were checked before it was opened.
+func (c *checker) pagesPass() pass {
+	return pass{pagesWord, func() error {
+		if c.ledger.isCopy {
+			return nil
+		}
+		return c.ledger.checkPages()
+	}}
 }
 
 // pagesWord is where a problem with pages is said to be.

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -77,9 +75,8 @@ func (c *checker) checkSince(v Verified) error {
 		return c.walkBucket(&walk{bucket: bucket, keys: keys, check: check, merge: c.takeIn})
 	}
 	return c.runPasses(slices.Concat([]pass{
-		{pagesWord, func() error {
-			return c.ledger.view(func(tx *bbolt.Tx) error { return c.findRecent(tx, v, now) })
-		}},
+		c.pagesPass(),
+		{pagesWord, func() error { return c.ledger.view(func(tx *bbolt.Tx) error { return now.readKeys(tx, v) }) }},
 		{metaBucket, func() error { return c.compareRecountSince(v, now) }},
 		{openBucket, func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }},
 		{doneBucket, func() error { return read(doneBucket, now.changed, checkEntry(doneBucket, openBucket)) }},
@@ -87,40 +84,6 @@ func (c *checker) checkSince(v Verified) error {
 		{dueBucket, func() error { return c.eachRecord(dueBucket, checkDue) }},
 		{scanBucket, func() error { return c.eachRecord(scanBucket, checkScan) }},
 	}, arrivalPasses(c.eachRecord), []pass{{journalBucket, func() error { return c.checkChain(lineKey(v.Head.N)) }}}))
-}
-
-// findRecent finds what is to be read, and checks the pages that lead there: all but the leaves with entries and documents
-// that are not read, and with lines before the one that was verified.
-func (c *checker) findRecent(tx *bbolt.Tx, v Verified, now *recent) error {
-	t, err := c.ledger.openPages(tx, func() error { return context.Cause(c.ctx) })
-	if err != nil {
-		return err
-	}
-	defer t.file.Close() // read-only
-	roots, err := t.readBucketRoots()
-	if err != nil {
-		return err
-	}
-	resting := [][]byte{doneBucket, docBucket}
-	for name, root := range roots {
-		var wanted func(low, high []byte) bool
-		if name == string(journalBucket) {
-			wanted = func(_, high []byte) bool { return high == nil || bytes.Compare(high, lineKey(v.Head.N)) > 0 }
-		}
-		if !slices.ContainsFunc(resting, func(b []byte) bool { return string(b) == name }) {
-			err = errors.Join(err, t.checkBucketPages(root, wanted))
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if err := now.readKeys(tx, v); err != nil {
-		return err
-	}
-	for _, name := range resting {
-		err = errors.Join(err, t.checkBucketPages(roots[string(name)], now.leadsToRead))
-	}
-	return err
 }
 
 // readKeys reads which entries changed since, and which are not at rest.
@@ -156,13 +119,6 @@ func (r *recent) readKeys(tx *bbolt.Tx, v Verified) error {
 		slices.SortFunc(list, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
 	}
 	return err
-}
-
-// leadsToRead reports whether a page with keys from low to high may hold a record that is read. The key of a note is that of
-// its entry and four bytes.
-func (r *recent) leadsToRead(low, high []byte) bool {
-	i := sort.Search(len(r.reread), func(i int) bool { return bytes.Compare(noteKey(r.reread[i], math.MaxUint32), low) >= 0 })
-	return i < len(r.reread) && (high == nil || bytes.Compare(r.reread[i][:], high) < 0)
 }
 
 // compareRecountSince compares balance, totals, counts and the number of lines with what the entries add up to: those at rest

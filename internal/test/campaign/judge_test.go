@@ -71,7 +71,7 @@ func (c *campaign) between(b blow, what string) {
 			kit.Must(c.t, os.WriteFile(filepath.Join(copied, name), data, 0o600))
 		}
 	}
-	l, done, err := statedir.OpenLedger(copied, time.UTC)
+	l, done, err := statedir.OpenLedger(copied, time.UTC, nil)
 	if err != nil {
 		c.t.Errorf("life %d (%s): the ledger does not open: %v", c.lives, what, err)
 		return
@@ -187,7 +187,7 @@ func (c *campaign) judge() {
 	c.run(0, "verify") // from the checkpoint that some life left
 	c.run(0, "verify", "--whole")
 	c.run(0, "extracts", "verify")
-	l, done, err := statedir.OpenLedger(c.path("state"), time.UTC)
+	l, done, err := statedir.OpenLedger(c.path("state"), time.UTC, nil)
 	kit.Must(c.t, err)
 	report, entries := c.proof(l)
 	c.judgeExtracts(l)

@@ -260,7 +260,7 @@ func (w *World) checkBetweenLives() {
 
 func (w *World) openLedger() (*boltledger.Ledger, func() error) {
 	w.t.Helper()
-	l, done, err := statedir.OpenLedger(w.stateDir(), time.UTC)
+	l, done, err := statedir.OpenLedger(w.stateDir(), time.UTC, nil)
 	w.failOn(err)
 	return l, done
 }

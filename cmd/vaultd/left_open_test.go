@@ -1,0 +1,62 @@
+package main_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
+)
+
+// I15, I26: a ledger that a process left open is probed by the next one. If its
+// pages are damaged, every start and every command says so, and the file stays
+// as it is.
+func TestRun_I15_I26_ALedgerLeftOpen(t *testing.T) {
+	s := newShelf(t)
+	s.forDaemon()
+	for i := range 20 {
+		s.send(fmt.Sprint("Huber ", i), noon, archive.RemoteID(fmt.Sprint("bum-", i)))
+	}
+	kit.Must(t, s.ledger.Close())
+	file, marker := filepath.Join(s.cfg.StateDir, "ledger.db"), filepath.Join(s.cfg.StateDir, "ledger.opening")
+	leaveOpen := func() { kit.Must(t, os.WriteFile(marker, nil, 0o600)) }
+
+	leaveOpen() // as a kill does
+	out, errs, code := runHere("--config", s.config, "status")
+	kit.Check(t, code == 0 || code == exitPerson, "status of a sound ledger that was left open: exit %d\n%s%s", code, out, errs)
+	kit.Fails(t, "the marker after it", kit.Err(os.Lstat(marker)), os.ErrNotExist)
+
+	spoilNames(t, file)
+	leaveOpen()
+	before := kit.Value(os.ReadFile(file))(t)
+	for _, args := range [][]string{{"run"}, {"run"}, {"status"}, {"doctor"}, {"verify"}} {
+		out, errs, code := runHere(append([]string{"--config", s.config}, args...)...)
+		kit.Check(t, code != 0, "%q: exit 0, want a refusal", args)
+		kit.Holds(t, args[0], out+errs, "the ledger is damaged: ")
+		kit.Want(t, "the marker after "+args[0], kit.Err(os.Lstat(marker)), nil)
+	}
+	kit.Check(t, bytes.Equal(before, kit.Value(os.ReadFile(file))(t)), "the file was changed, want it as it was")
+}
+
+// spoilNames changes the number of the first page of a bucket that opening skips.
+func spoilNames(t *testing.T, file string) {
+	t.Helper()
+	db := kit.Value(bbolt.Open(file, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second}))(t)
+	var at int64
+	err := db.View(func(tx *bbolt.Tx) error {
+		at = int64(tx.Bucket([]byte("names")).Root()) * int64(db.Info().PageSize)
+		return nil
+	})
+	kit.Must(t, errors.Join(err, db.Close()))
+	kit.Need(t, at > 0, "the bucket has no page, want one")
+	f := kit.Value(os.OpenFile(file, os.O_WRONLY, 0))(t)
+	_, err = f.WriteAt([]byte{0xff, 0xff}, at)
+	kit.Must(t, errors.Join(err, f.Close()))
+}
