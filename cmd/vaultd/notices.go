@@ -13,7 +13,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/networkapi"
 	"vaultd/internal/operator"
 	"vaultd/internal/present"
@@ -123,7 +122,7 @@ type noticeJSON struct {
 	Unfamiliar   bool       `json:"unfamiliar"` // its codes are not known, so nothing was concluded from it
 }
 
-func newNoticeJSON(v view, n boltledger.Notice) (noticeJSON, error) {
+func newNoticeJSON(v view, n ledger.Notice) (noticeJSON, error) {
 	told, err := networkapi.ReadNotification(n.Raw)
 	if err != nil {
 		return noticeJSON{}, fmt.Errorf("notification %q: %w", n.ID, err)
@@ -153,7 +152,7 @@ type keptNotice struct {
 // listNotices lists the notifications in the order in which they were kept. Only their numbers are held at once.
 func (a *app) listNotices(v view, all bool) error {
 	var kept []keptNotice
-	err := v.ledger.Notices(func(n boltledger.Notice) error {
+	err := v.ledger.Notices(func(n ledger.Notice) error {
 		kept = append(kept, keptNotice{n.Seen, n.ID})
 		return nil
 	})

@@ -10,7 +10,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/notices"
 	"vaultd/internal/receive"
 	"vaultd/internal/statedir"
@@ -85,7 +84,7 @@ func (d *Daemon) needsNotices() (bool, error) {
 	if d.usesNetwork() {
 		return true, nil
 	}
-	err := d.ledger.Notices(func(n boltledger.Notice) error {
+	err := d.ledger.Notices(func(n ledger.Notice) error {
 		if n.IsForeign() {
 			return nil
 		}

@@ -12,7 +12,6 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 )
 
 // Service is the business network. Its errors are *apicall.Error.
@@ -33,7 +32,7 @@ type Ledger interface {
 	Submit(cs []ledger.Change, then func([]ledger.Result))
 	Entry(archive.Key) (ledger.Entry, bool, error)
 	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
-	HeldNotices(ids []archive.AcknowledgementID) (map[archive.AcknowledgementID]boltledger.Notice, error)
+	HeldNotices(ids []archive.AcknowledgementID) (map[archive.AcknowledgementID]ledger.Notice, error)
 	KeepForeignNotices(ctx context.Context, seen time.Time, all []archive.Notification) error
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
-	"vaultd/internal/ledger/boltledger"
 )
 
 // Arrivals is where received documents live.
@@ -19,7 +19,7 @@ type Arrivals interface {
 	FindArrival(kind arrival.Kind, item archive.ExtractID) (arrival.Arrival, bool, error)
 	IsListUnfiltered() (bool, error)
 	NoteListIsUnfiltered(ctx context.Context, isUnfiltered bool) error
-	KeepReceivedNotices(ctx context.Context, at archive.Instant, all []boltledger.ReceivedNotice) (map[archive.AcknowledgementID]arrival.Arrival, error)
+	KeepReceivedNotices(ctx context.Context, at archive.Instant, all []ledger.ReceivedNotice) (map[archive.AcknowledgementID]arrival.Arrival, error)
 }
 
 // listed is what the network lists of one kind of document.
@@ -222,7 +222,7 @@ func idsOf(all []archive.Notification) (ids []archive.AcknowledgementID) {
 }
 
 // saysWhatWasKept reports whether a notification tells the same event as what was kept under its number.
-func (p *Poller) saysWhatWasKept(n archive.Notification, had boltledger.Notice) bool {
+func (p *Poller) saysWhatWasKept(n archive.Notification, had ledger.Notice) bool {
 	if bytes.Equal(n.Raw, had.Raw) {
 		return true
 	}
@@ -255,9 +255,9 @@ func (l listed) announces(n archive.Notification) bool {
 func (p *Poller) keepOthers(ctx context.Context, others []archive.Notification, l listed) (done []archive.AcknowledgementID, err error) {
 	about := map[archive.AcknowledgementID]arrival.Arrival{}
 	if p.cfg.Arrivals != nil && len(others) > 0 {
-		var all []boltledger.ReceivedNotice
+		var all []ledger.ReceivedNotice
 		for _, n := range others {
-			one := boltledger.ReceivedNotice{Notification: n}
+			one := ledger.ReceivedNotice{Notification: n}
 			if l.announces(n) {
 				one.Key = archive.NewKey(p.cfg.Now().Wall)
 			}
@@ -285,7 +285,7 @@ func (p *Poller) keepOthers(ctx context.Context, others []archive.Notification, 
 }
 
 // noteKept notes of a notification that is kept for a document whether it may be acknowledged: one about a received document waits until that is done.
-func (p *Poller) noteKept(had boltledger.Notice, l *listed) error {
+func (p *Poller) noteKept(had ledger.Notice, l *listed) error {
 	isDone, err := !had.Entry.IsZero(), error(nil)
 	if !isDone {
 		isDone, err = p.isReceiptDone(had)
@@ -297,7 +297,7 @@ func (p *Poller) noteKept(had boltledger.Notice, l *listed) error {
 }
 
 // isReceiptDone reports whether a notification about a received document may be acknowledged.
-func (p *Poller) isReceiptDone(n boltledger.Notice) (bool, error) {
+func (p *Poller) isReceiptDone(n ledger.Notice) (bool, error) {
 	if p.cfg.Arrivals == nil {
 		return false, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 )
@@ -22,9 +22,24 @@ type Person struct {
 	Reason string
 }
 
+// Ledger is what people act on. What it commits is durable when it returns.
+type Ledger interface {
+	recovery.EntryReader
+	recovery.Committer
+	Info() ledger.Info
+	SafeMode() (ledger.SafeMode, bool)
+	OpenEntries(fn func(ledger.Entry) error) error
+	DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error)
+	Lines(from uint64, fn func(n uint64, line []byte) error) error
+	ApplyArrival(ctx context.Context, c arrival.Change) (arrival.Arrival, error)
+	CommitMark(ctx context.Context, m ledger.Mark, note *ledger.Note) error
+	IntendFetch(ctx context.Context, m ledger.Mark, note *ledger.Note, budget uint64) (used uint64, err error)
+	RecountFigures(ctx context.Context) error
+}
+
 // Config is what the actions need.
 type Config struct {
-	Ledger  *boltledger.Ledger
+	Ledger  Ledger
 	Now     func() archive.Instant
 	Log     *slog.Logger
 	Limit   *DisposalLimit

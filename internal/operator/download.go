@@ -10,7 +10,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 )
 
@@ -22,7 +21,7 @@ type Downloader interface {
 // Downloads fetches archived packages, for which the provider may charge. Every download of a person goes through it: it is
 // a line of the journal before the call and one after it, and the month's budget is checked before the call.
 type Downloads struct {
-	Ledger  *boltledger.Ledger
+	Ledger  Ledger
 	Archive Downloader
 	Budget  uint64 // downloads in a calendar month of the ledger's time zone; 0 forbids them
 	Now     func() time.Time

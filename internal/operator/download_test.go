@@ -71,14 +71,14 @@ func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
 	d, from := downloading(t, 9)
 	for _, outcome := range []string{ledger.FetchSame, ledger.FetchRepacked, ledger.FetchDiffers, ledger.FetchNotCompared} {
 		kit.Value(d.get(t.Context(), "b1", outcome))(t)
-		if last := lastLine(t, d.Ledger); last.Event != ledger.MarkFetched || last.Cause != outcome || last.Size != 2 || last.Remote != "b1" || *last.UID != 7 {
+		if last := lastLine(t, from.ledger.Ledger); last.Event != ledger.MarkFetched || last.Cause != outcome || last.Size != 2 || last.Remote != "b1" || *last.UID != 7 {
 			t.Errorf("the journal ends with %+v, want the download of b1 by 7 as %s, with 2 bytes", last, outcome)
 		}
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	from.err, from.meet = errors.New("broken off"), leave
 	kit.Fails(t, "error", kit.Err(d.get(ctx, "b1", ledger.FetchSame)), from.err)
-	last := lastLine(t, d.Ledger)
+	last := lastLine(t, from.ledger.Ledger)
 	kit.Check(t, last.Event == ledger.MarkFetched && last.Cause == ledger.FetchFailed, "the journal ends with %+v, want a download that failed", last)
 	if _, err := d.get(ctx, "b1", ledger.FetchSame); !errors.Is(err, context.Canceled) || from.asks != 5 {
 		t.Errorf("with an ended context: error = %v after %d calls, want %v after 5", err, from.asks, context.Canceled)
@@ -87,10 +87,10 @@ func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
 
 // Why a person downloads stands beside the line that announces it, where it can be erased; the line has its digest, and no name.
 func TestFetch_I29_ReasonBesideTheJournal(t *testing.T) {
-	d, _ := downloading(t, 9)
+	d, from := downloading(t, 9)
 	const reason = "on the pages, by the user anna"
 	kit.Value(d.Fetch(t.Context(), "V", "b1", Person{UID: 7, Reason: reason}, io.Discard, func(Fetched) string { return ledger.FetchSame }))(t)
-	notes, err := d.Ledger.Notes(archive.Key{})
+	notes, err := from.ledger.Notes(archive.Key{})
 	kit.Need(t, err == nil && len(notes) == 1, "notes = %v (error %v), want one", notes, err)
 	digests := 0
 	err = d.Ledger.Lines(1, func(_ uint64, stored []byte) error {
@@ -142,7 +142,7 @@ func TestFetch_I4_WhileTheFolderIsPlaced(t *testing.T) {
 	kit.Value(d.get(t.Context(), "b1", ledger.FetchDiffers))(t)
 	e := it.Entry()
 	kit.Check(t, e.Current().Differs && e.Source == ledger.Kept, "entry = %+v, want one that is kept and has other content in the archive", e)
-	kit.Want(t, "the last line", lastLine(t, d.Ledger).Event, ledger.MarkFetched)
+	kit.Want(t, "the last line", lastLine(t, from.ledger.Ledger).Event, ledger.MarkFetched)
 }
 
 // I4: who compares a part each time has compared all of it one day: nothing is downloaded again while others never were.

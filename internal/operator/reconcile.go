@@ -25,7 +25,7 @@ type Compared struct {
 
 // Comparison is what [Reconcile] works on.
 type Comparison struct {
-	Ledger  *boltledger.Ledger
+	Ledger  Ledger
 	Verify  func(context.Context) ([]ledger.Problem, error) // checks all of the ledger
 	Archive recovery.Service
 	Drops   []recovery.Drop // every configured drop; Folder is nil where the drop folder is away
@@ -132,7 +132,7 @@ func (c Comparison) journalComparison(ctx context.Context, r recovery.Report, p 
 // LastDoubt says of which time the ledger knows nothing; nil where no entry is in doubt
 // and it is not in safe mode. It reads the journal's marks: what happened once stays
 // true for the entries that are still in doubt, long after safe mode ended.
-func LastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
+func LastDoubt(l Ledger) (*recovery.Doubt, error) {
 	s, safe := l.SafeMode()
 	if safe && s.KnownUntil.IsZero() {
 		return &recovery.Doubt{Since: s.Since}, nil // nothing is sure, whatever happened before

@@ -13,13 +13,22 @@ import (
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/spool"
 )
 
+// Ledger is what the status files read.
+type Ledger interface {
+	Head() ledger.Head
+	SafeMode() (ledger.SafeMode, bool)
+	Entry(k archive.Key) (e ledger.Entry, ok bool, err error)
+	EntriesNewestFirst(fn func(ledger.Entry) error) error
+	CountAttention(class ledger.Attention, before time.Time) ([]ledger.AttentionCount, error)
+	VisitAttention(class ledger.Attention, before time.Time, limit int, fn func(ledger.Entry)) error
+}
+
 // Config is what the status files tell of.
 type Config struct {
-	Ledger      *boltledger.Ledger
+	Ledger      Ledger
 	Disk        *spool.Disk
 	Pauses      func() []ingest.Pause // circuit breakers that are not closed
 	LostSince   func() time.Time      // since when the ledger is not in its place; zero: it is

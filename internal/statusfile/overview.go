@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 )
 
 // mostShown is how many names one heading of _STATUS.txt has at most.
@@ -39,7 +38,7 @@ const (
 )
 
 // ofDrop returns what a drop's open entries tell.
-func (s *overview) ofDrop(l *boltledger.Ledger, drop string) (*dropOverview, error) {
+func (s *overview) ofDrop(l Ledger, drop string) (*dropOverview, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	age := time.Since(s.at)
@@ -63,7 +62,7 @@ var shownWhole = []ledger.Attention{ledger.Waiting, ledger.AwaitingDecision, led
 const mostDisputed = 1000
 
 // refreshAll counts by the ledger's index, and reads of each class no more than is shown.
-func (s *overview) refreshAll(l *boltledger.Ledger) error {
+func (s *overview) refreshAll(l Ledger) error {
 	began, head := time.Now(), l.Head().N
 	parts := map[string]*dropOverview{}
 	of := func(drop string) *dropOverview {
@@ -109,7 +108,7 @@ func (s *overview) refreshAll(l *boltledger.Ledger) error {
 }
 
 // refreshUnusual adds the unusual folders that were taken at or after since and are archived: a person should check them.
-func (s *overview) refreshUnusual(l *boltledger.Ledger, since time.Time, of func(drop string) *dropOverview) error {
+func (s *overview) refreshUnusual(l Ledger, since time.Time, of func(drop string) *dropOverview) error {
 	for _, class := range []ledger.Attention{ledger.RepeatedNumber, ledger.StrangeDate, ledger.LooksCutOff} {
 		all, err := l.CountAttention(class, time.Time{})
 		old, err2 := l.CountAttention(class, since)

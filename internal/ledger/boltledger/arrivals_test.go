@@ -213,10 +213,10 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	const many = 600
-	var all []boltledger.ReceivedNotice
+	var all []ledger.ReceivedNotice
 	for n := range many {
 		ack := archive.AcknowledgementID(fmt.Sprint("ack-", n))
-		all = append(all, boltledger.ReceivedNotice{Notification: archive.Notification{AcknowledgementID: ack, Document: archive.RemoteID(fmt.Sprint("bum-", n)), Kind: archive.NetworkInvoice, Raw: []byte(ack)}, Key: archive.Key{1, byte(n >> 8), byte(n)}})
+		all = append(all, ledger.ReceivedNotice{Notification: archive.Notification{AcknowledgementID: ack, Document: archive.RemoteID(fmt.Sprint("bum-", n)), Kind: archive.NetworkInvoice, Raw: []byte(ack)}, Key: archive.Key{1, byte(n >> 8), byte(n)}})
 	}
 	kit.Value(l.KeepReceivedNotices(t.Context(), archive.Instant{Wall: began}, all))(t)
 	next := many
@@ -234,15 +234,15 @@ func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
-	of := func(ack, document string, key archive.Key) boltledger.ReceivedNotice {
+	of := func(ack, document string, key archive.Key) ledger.ReceivedNotice {
 		n := archive.Notification{AcknowledgementID: archive.AcknowledgementID(ack), Document: archive.RemoteID(document), Kind: archive.NetworkInvoice, Raw: []byte(ack)}
-		return boltledger.ReceivedNotice{Notification: n, Key: key}
+		return ledger.ReceivedNotice{Notification: n, Key: key}
 	}
 	at := archive.Instant{Wall: began.Add(time.Hour)}
 	// It was foreign until something was received.
 	kit.Must(t, l.KeepForeignNotices(t.Context(), began, []archive.Notification{of("a1", "bum-1", archive.Key{}).Notification, of("a9", "bum-9", archive.Key{}).Notification}))
 	before := l.Head()
-	about, err := l.KeepReceivedNotices(t.Context(), at, []boltledger.ReceivedNotice{
+	about, err := l.KeepReceivedNotices(t.Context(), at, []ledger.ReceivedNotice{
 		of("a1", "bum-1", archive.Key{1}), of("a2", "bum-1", archive.Key{2}), of("a3", "bum-3", archive.Key{3}), of("a9", "bum-9", archive.Key{}),
 	})
 	if err != nil || len(about) != 3 || about["a1"].Key != (archive.Key{1}) || about["a2"].Key != (archive.Key{1}) || about["a3"].Key != (archive.Key{3}) {
@@ -251,7 +251,7 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 	kit.Want(t, "lines of two arrivals", l.Head().N-before.N, 2)
 	// The same again, with other keys, leaves it as it is.
 	before = l.Head()
-	if about, err = l.KeepReceivedNotices(t.Context(), at, []boltledger.ReceivedNotice{of("a1", "bum-1", archive.Key{4}), of("a3", "bum-3", archive.Key{})}); err != nil || len(about) != 2 || l.Head() != before {
+	if about, err = l.KeepReceivedNotices(t.Context(), at, []ledger.ReceivedNotice{of("a1", "bum-1", archive.Key{4}), of("a3", "bum-3", archive.Key{})}); err != nil || len(about) != 2 || l.Head() != before {
 		t.Errorf("arrivals of the same notifications = %v (%v), want both, and no new line", about, err)
 	}
 	for range 2 {

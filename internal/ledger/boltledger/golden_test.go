@@ -128,7 +128,7 @@ func contents(t *testing.T, dir string) string {
 	say(unfiltered, err)
 	err = errors.Join(
 		l.Arrivals(func(a arrival.Arrival) error { say(a, nil); return nil }, arrival.States()...),
-		l.Notices(func(n boltledger.Notice) error { say(n, nil); return nil }),
+		l.Notices(func(n ledger.Notice) error { say(n, nil); return nil }),
 		l.Lines(1, func(_ uint64, line []byte) error { say(string(line), nil); return nil }),
 	)
 	if err != nil {

@@ -55,7 +55,7 @@ type draft struct {
 	noted    uint32          // the revision that the note is about
 	clocks   clockComparison // zero: it tells nothing of the clocks
 	at       time.Time
-	notices  []Notice
+	notices  []ledger.Notice
 }
 
 // draftChange works out what a change would do. An error concerns this change alone, and

@@ -13,35 +13,20 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Notice is one notification of the business network as it is kept: what came, and about which entry. It stays for as long as the ledger
-// does. A notification is acknowledged at the network only after it was committed here. One that is about no document of this ledger, sent or
-// received, is foreign, and is not acknowledged.
-type Notice struct {
-	ID      archive.AcknowledgementID `stored:"1"`
-	Entry   archive.Key               `stored:"2"` // that it is about; zero: it is about none
-	Seen    time.Time                 `stored:"3"`
-	Raw     []byte                    `stored:"4"` // as it came; it may hold addresses that carry their own authority
-	Unknown bool                      `stored:"5"` // its pair of codes is not known
-	Arrival archive.Key               `stored:"6"` // of the received document that it is about; zero: it is about none
-}
-
-// IsForeign reports whether it is about no document of this ledger.
-func (n Notice) IsForeign() bool { return n.Entry.IsZero() && n.Arrival.IsZero() }
-
 // keepNotice keeps the record of a notification in the commit of its event. One that was kept for an entry before is refused.
 func (g *groupCommit) keepNotice(d *draft, after ledger.Entry, n archive.Notification) error {
 	had, known, err := readNotice(g.tx, n.AcknowledgementID)
 	switch {
 	case err != nil:
 		return err
-	case known && !had.Entry.IsZero() || slices.ContainsFunc(d.notices, func(o Notice) bool { return o.ID == n.AcknowledgementID }):
+	case known && !had.Entry.IsZero() || slices.ContainsFunc(d.notices, func(o ledger.Notice) bool { return o.ID == n.AcknowledgementID }):
 		return &ledger.TakenError{What: ledger.TakenNotification, By: cmp.Or(had.Entry, after.Key)}
 	}
-	d.notices = append(d.notices, Notice{ID: n.AcknowledgementID, Entry: after.Key, Seen: d.at, Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
+	d.notices = append(d.notices, ledger.Notice{ID: n.AcknowledgementID, Entry: after.Key, Seen: d.at, Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
 	return nil
 }
 
-func readNotice(tx *bbolt.Tx, id archive.AcknowledgementID) (n Notice, ok bool, err error) {
+func readNotice(tx *bbolt.Tx, id archive.AcknowledgementID) (n ledger.Notice, ok bool, err error) {
 	record := tx.Bucket(noticeBucket).Get([]byte(id))
 	if record == nil {
 		return n, false, nil
@@ -51,7 +36,7 @@ func readNotice(tx *bbolt.Tx, id archive.AcknowledgementID) (n Notice, ok bool, 
 }
 
 // decodeNotice reads a record that lies under a notification's number.
-func decodeNotice(id, record []byte) (Notice, error) {
+func decodeNotice(id, record []byte) (ledger.Notice, error) {
 	n, err := noticeForm.decode(record)
 	if err == nil && string(n.ID) != string(id) {
 		err = fmt.Errorf("holds the notification %q", n.ID)
@@ -62,7 +47,7 @@ func decodeNotice(id, record []byte) (Notice, error) {
 	return n, nil
 }
 
-func (g *groupCommit) storeNotices(all []Notice) error {
+func (g *groupCommit) storeNotices(all []ledger.Notice) error {
 	for _, n := range all {
 		if err := putValue(g.tx, noticeBucket, []byte(n.ID), noticeForm.encodeDeflated(len(n.Raw)+usualRecord, &n)); err != nil {
 			return err
@@ -81,14 +66,14 @@ func (g *groupCommit) storeNotices(all []Notice) error {
 // them are one commit.
 func (l *Ledger) KeepForeignNotices(ctx context.Context, seen time.Time, all []archive.Notification) error {
 	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
-		var fresh []Notice
+		var fresh []ledger.Notice
 		for _, n := range all {
 			_, known, err := readNotice(g.tx, n.AcknowledgementID)
 			if err != nil {
 				return nil, err
 			}
 			if !known {
-				fresh = append(fresh, Notice{ID: n.AcknowledgementID, Seen: seen.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
+				fresh = append(fresh, ledger.Notice{ID: n.AcknowledgementID, Seen: seen.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
 				if err := g.noteAsking(n.AcknowledgementID, n.AsksPerson()); err != nil {
 					return nil, err
 				}
@@ -99,8 +84,8 @@ func (l *Ledger) KeepForeignNotices(ctx context.Context, seen time.Time, all []a
 }
 
 // HeldNotices returns those of the notifications that are kept, by their numbers.
-func (l *Ledger) HeldNotices(ids []archive.AcknowledgementID) (held map[archive.AcknowledgementID]Notice, err error) {
-	held = map[archive.AcknowledgementID]Notice{}
+func (l *Ledger) HeldNotices(ids []archive.AcknowledgementID) (held map[archive.AcknowledgementID]ledger.Notice, err error) {
+	held = map[archive.AcknowledgementID]ledger.Notice{}
 	err = l.view(func(tx *bbolt.Tx) error {
 		for _, id := range ids {
 			switch n, ok, err := readNotice(tx, id); {
@@ -117,8 +102,8 @@ func (l *Ledger) HeldNotices(ids []archive.AcknowledgementID) (held map[archive.
 
 // Notices calls fn with each notice that is kept, in the order of their numbers at the network. It reads in parts: one that is added
 // meanwhile may be left out.
-func (l *Ledger) Notices(fn func(Notice) error) error {
-	r := reading[Notice]{what: "notices", buckets: [][]byte{noticeBucket}, decode: func(_ *bbolt.Tx, _, k, v []byte) (Notice, error) { return decodeNotice(k, v) }}
+func (l *Ledger) Notices(fn func(ledger.Notice) error) error {
+	r := reading[ledger.Notice]{what: "notices", buckets: [][]byte{noticeBucket}, decode: func(_ *bbolt.Tx, _, k, v []byte) (ledger.Notice, error) { return decodeNotice(k, v) }}
 	return r.inParts(l.view, oneByOne(fn))
 }
 

@@ -6,20 +6,14 @@ import (
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 )
-
-// ReceivedNotice is a notification about a received document.
-type ReceivedNotice struct {
-	Notification archive.Notification
-	// Key is what a new arrival gets. Zero: the notification announces none, and is kept only where its document is known.
-	Key archive.Key
-}
 
 // KeepReceivedNotices keeps notifications about received documents, each as it came, and makes an arrival of each document that one of
 // them announces and that is not known. All of them are one commit, so that a hundred of them cost one sync. Those that are kept for a
 // document already stay as they are. It returns the arrivals that they are about; a notification about none of them is not kept.
-func (l *Ledger) KeepReceivedNotices(ctx context.Context, at archive.Instant, all []ReceivedNotice) (about map[archive.AcknowledgementID]arrival.Arrival, err error) {
+func (l *Ledger) KeepReceivedNotices(ctx context.Context, at archive.Instant, all []ledger.ReceivedNotice) (about map[archive.AcknowledgementID]arrival.Arrival, err error) {
 	// The committer writes kept before it answers. If the caller stopped
 	// waiting, nobody reads it.
 	kept := map[archive.AcknowledgementID]arrival.Arrival{}
@@ -39,7 +33,7 @@ func (l *Ledger) KeepReceivedNotices(ctx context.Context, at archive.Instant, al
 }
 
 // keepReceivedNotice keeps one notification, and adds the arrival that it is about to kept.
-func (g *groupCommit) keepReceivedNotice(at archive.Instant, r ReceivedNotice, kept map[archive.AcknowledgementID]arrival.Arrival) (refused, err error) {
+func (g *groupCommit) keepReceivedNotice(at archive.Instant, r ledger.ReceivedNotice, kept map[archive.AcknowledgementID]arrival.Arrival) (refused, err error) {
 	n := r.Notification
 	a, known, err := g.findReceived(n.Document)
 	if err != nil || !known && r.Key.IsZero() {
@@ -62,7 +56,7 @@ func (g *groupCommit) keepReceivedNotice(at archive.Instant, r ReceivedNotice, k
 	if err := g.noteAsking(n.AcknowledgementID, n.AsksPerson() && a.Notice != n.AcknowledgementID); err != nil {
 		return nil, err
 	}
-	return nil, g.storeNotices([]Notice{{ID: n.AcknowledgementID, Arrival: a.Key, Seen: at.Wall.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar}})
+	return nil, g.storeNotices([]ledger.Notice{{ID: n.AcknowledgementID, Arrival: a.Key, Seen: at.Wall.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar}})
 }
 
 // NoteListIsUnfiltered keeps whether the network was seen to list what is about sent documents where it is asked for received ones. It returns when that is durable.

@@ -33,7 +33,7 @@ var (
 	incarnationForm   = formOf[incarnation]()
 	scanForm          = formOf[ledger.Scan]()
 	arrivalForm       = formOf[arrival.Arrival]()
-	noticeForm        = formOf[Notice]()
+	noticeForm        = formOf[ledger.Notice]()
 )
 
 // block holds the journal lines of one commit.

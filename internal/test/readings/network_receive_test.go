@@ -19,7 +19,6 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/networkapi"
 	"vaultd/internal/present"
 	"vaultd/internal/test/kit"
@@ -237,7 +236,7 @@ func TestReading_I12_NoticeBehindABacklog(t *testing.T) {
 			t.Errorf("it is %s", d.entries()[0].State)
 		}
 		kept := 0
-		kit.Must(w.t, w.daemon.Ledger().Notices(func(n boltledger.Notice) error {
+		kit.Must(w.t, w.daemon.Ledger().Notices(func(n ledger.Notice) error {
 			if n.IsForeign() {
 				kept++
 			}

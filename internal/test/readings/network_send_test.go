@@ -18,7 +18,6 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/networkapi"
 	"vaultd/internal/packager"
 	"vaultd/internal/test/kit"
@@ -327,8 +326,8 @@ func TestReading_I30_NoticesOfOthersStay(t *testing.T) {
 		kit.Must(w.t, err)
 		d.rests(6*hour, isDelivered)
 		w.pass(10*time.Minute, time.Minute, never)
-		kept := map[string]boltledger.Notice{}
-		kit.Must(w.t, w.daemon.Ledger().Notices(func(n boltledger.Notice) error { kept[string(n.ID)] = n; return nil }))
+		kept := map[string]ledger.Notice{}
+		kit.Must(w.t, w.daemon.Ledger().Notices(func(n ledger.Notice) error { kept[string(n.ID)] = n; return nil }))
 		for _, n := range w.service.Notices() {
 			k, is := kept[n.AcknowledgementID]
 			switch n.AcknowledgementID {

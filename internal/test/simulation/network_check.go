@@ -96,7 +96,7 @@ func (w *World) checkNotices(l *boltledger.Ledger) (problems []string) {
 		return nil
 	}
 	kept := map[archive.AcknowledgementID]archive.Key{}
-	w.failOn(l.Notices(func(n boltledger.Notice) error { kept[n.ID] = n.Entry; return nil }))
+	w.failOn(l.Notices(func(n ledger.Notice) error { kept[n.ID] = n.Entry; return nil }))
 	for _, n := range w.emulator.Notices() {
 		if key, is := kept[archive.AcknowledgementID(n.AcknowledgementID)]; n.IsAcknowledged && !n.Announces && (!is || key.IsZero()) {
 			problems = append(problems, fmt.Sprintf("I30: %s of %s was acknowledged, and is not in the ledger with its document", n.ActionCode, n.BumID))
