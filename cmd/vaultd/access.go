@@ -219,7 +219,7 @@ func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context
 }
 
 // probeLedger checks the pages of a ledger that a process left open.
-func probeLedger(f *os.File) error { return selfcheck.Probe(thisProgram, f, time.Hour) }
+func probeLedger(f *os.File) error { return selfcheck.Probe(thisProgram, f) }
 
 func (a *app) insideView() view {
 	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog(), a.booksTurn, a.daemonIsRoot}

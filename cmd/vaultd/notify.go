@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -25,6 +26,12 @@ func (n notifier) send(lines string) {
 func (n notifier) notifyReady(status string) {
 	n.send(sd.SdNotifyReady + "\nSTATUS=" + sanitize.Text(status))
 }
+
+// extendStart asks for time before the start counts as failed. TimeoutStartSec of the unit does not count any more then.
+func (n notifier) extendStart(by time.Duration) {
+	n.send(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", by.Microseconds()))
+}
+
 func (n notifier) notifyStatus(text string) { n.send("STATUS=" + sanitize.Text(text)) }
 func (n notifier) notifyReloading()         { n.send(sd.SdNotifyReloading + "\n" + sd.SdNotifyMonotonicUsec()) }
 func (n notifier) notifyStopping()          { n.send(sd.SdNotifyStopping) }

@@ -67,6 +67,8 @@ type Config struct {
 	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
 	Executable string        // checks copies of the ledger in child processes, as [selfcheck.Verification] has it
 
+	ExtendStart func(by time.Duration) // asks the service manager for more time before the start counts as failed; nil: there is none
+
 	LedgerFault func(op string) error   // nil but in tests and measurements
 	FileFault   durable.Hook            // nil, or a count; more in tests only
 	FreeBytes   func(path string) int64 // nil but in tests: what the file system says
@@ -144,7 +146,7 @@ func (d *Daemon) openState() (err error) {
 	}
 	// The lock comes first: two daemons must never have one ledger open. A ledger that is older than its outside head, as after a
 	// copy was put back, is opened in safe mode, which is committed before anything else is.
-	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault, Probe: cfg.probe(longestProbe)},
+	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault, Probe: cfg.probe()},
 		ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: cfg.Now().Wall})
 	if err != nil {
 		return err
@@ -152,20 +154,17 @@ func (d *Daemon) openState() (err error) {
 	return d.openParts()
 }
 
-// The longest time for a probe.
-const (
-	longestProbe        = 4 * time.Minute // of a start, which the unit gives five minutes
-	longestCommandProbe = time.Hour
-)
-
-// probe checks the pages of a ledger file within limit; nil: nothing does.
-func (cfg Config) probe(limit time.Duration) func(*os.File) error {
+// probe checks the pages of a ledger file; nil: nothing does.
+func (cfg Config) probe() func(*os.File) error {
 	if cfg.Executable == "" {
 		return nil
 	}
 	return func(f *os.File) error {
-		cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Warn("the pages of the ledger are checked, because a process ended with it open, or to verify it", "within", limit)
-		return selfcheck.Probe(cfg.Executable, f, limit)
+		cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Warn("the pages of the ledger are checked, because a process ended with it open, or to verify it", "within", selfcheck.LongestProbe)
+		if cfg.ExtendStart != nil {
+			cfg.ExtendStart(selfcheck.LongestProbe)
+		}
+		return selfcheck.Probe(cfg.Executable, f)
 	}
 }
 

@@ -68,10 +68,13 @@ func (o Verification) verifyInChild(ctx context.Context, f *os.File, loc *time.L
 	return a.Found, err
 }
 
-// Probe has a child check the pages of a ledger file within limit. The error is
-// a [ledger.DamageError], or says why the pages are unchecked.
-func Probe(executable string, f *os.File, limit time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("it took more than %s", limit))
+// LongestProbe is the longest time for a probe.
+const LongestProbe = time.Hour
+
+// Probe has a child check the pages of a ledger file. The error is a
+// [ledger.DamageError], or says why the pages are unchecked.
+func Probe(executable string, f *os.File) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), LongestProbe, fmt.Errorf("it took more than %s", LongestProbe))
 	defer cancel()
 	a, err := askChild(ctx, executable, f, question{Zone: time.UTC.String(), Probe: true})
 	if died, ok := errors.AsType[*diedError](err); ok {
