@@ -37,7 +37,7 @@ What lies in a drop folder under such a name and is not taken yet comes last.
 Exit code 1 means that nothing that was taken has all these words there, and 75 that
 the answer may lack documents, with the reason. With --json each line is an object
 with the keys of "vaultd list --json"; what is not taken yet has the state "not-taken"
-and the keys folder, drop, state, reason, detail, since and lookedAt.`,
+and the keys folder, drop, state, reason, detail, since and scannedAt.`,
 		Example: `  vaultd find Müller 4711
   vaultd find "Huber & Söhne" 2026-88 --limit 0
   vaultd find 46aa4caf-b373-11ed-bbfc-cfd535abf178 --json`,

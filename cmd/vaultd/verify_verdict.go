@@ -15,7 +15,7 @@ type verdict struct {
 	Ledger   string           `json:"ledgerId"`
 	Test     bool             `json:"test"`     // of a test environment: no evidence
 	SafeMode string           `json:"safeMode"` // why, and what is not known; empty: it is not in safe mode
-	Replayed bool             `json:"folded"`   // false: damage kept the promises from being checked
+	Replayed bool             `json:"replayed"` // false: damage kept the promises from being checked
 	Lines    uint64           `json:"lines"`
 	Entries  uint64           `json:"entries"`
 	HeadLine uint64           `json:"headLine"`

@@ -95,7 +95,7 @@ func (d *Daemon) selfChecker() *selfcheck.Checker {
 
 // recordKept commits what a check found of a kept folder. An entry that changed
 // meanwhile is looked at again by the next check.
-func (d *Daemon) recordKept(ctx context.Context, e ledger.Entry, found ledger.SourceLooked) (isNew bool, err error) {
+func (d *Daemon) recordKept(ctx context.Context, e ledger.Entry, found ledger.SourceChecked) (isNew bool, err error) {
 	rs, err := d.ledger.Apply(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{found}, At: d.cfg.Now()})
 	if err != nil || rs[0].Err != nil {
 		return false, err

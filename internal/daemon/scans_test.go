@@ -217,7 +217,7 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 		h.must(<-h.ended)
 		time.Sleep(24 * time.Hour)
 		s = h.audit(false)
-		kit.Check(t, s.Result.Code == "not-complete" && s.NotTaken.Overdue == 2 && !s.NotTaken.Drops[0].Looked.Before(began.Add(-2*time.Minute)),
+		kit.Check(t, s.Result.Code == "not-complete" && s.NotTaken.Overdue == 2 && !s.NotTaken.Drops[0].Scanned.Before(began.Add(-2*time.Minute)),
 			"without a daemon: result = %+v, not taken = %+v, want not-complete, 2 overdue, as of the last scan", s.Result, s.NotTaken)
 		h.must(os.Remove(filepath.Join(h.path, "scan7.pdf")))
 		h.must(os.Remove(filepath.Join(h.path, "Meier 12")))

@@ -360,7 +360,7 @@ func TestLook_I12_I26_NeverEnds(t *testing.T) {
 		}
 		h.pass()
 		s := kit.Value(h.d.Ledger().Scans())(t)[0]
-		kit.Want(t, "the last look", s.KeptLook.IsZero(), true)
+		kit.Want(t, "the last look", s.KeptScan.IsZero(), true)
 		kit.Want(t, "since when nothing is known", s.KeptSince.After(began.Add(-25*time.Hour)) && s.KeptSince.Before(began), true)
 	})
 }
@@ -399,8 +399,8 @@ func TestLook_I12_NothingIsLostInADropThatIsAway(t *testing.T) {
 			kit.Want(t, "cause", h.byFolder()["Huber 88"].Cause, before.Cause)
 			h.pass()
 			scans := kit.Value(h.d.Ledger().Scans())(h.t)
-			if l := scans[0]; l.KeptLook.IsZero() || time.Since(l.KeptLook) < 20*time.Minute && l.KeptUnread == 0 {
-				t.Errorf("the last look = %v with %d unread, want the one before the drop folder was away, or unread ones", l.KeptLook, l.KeptUnread)
+			if l := scans[0]; l.KeptScan.IsZero() || time.Since(l.KeptScan) < 20*time.Minute && l.KeptUnread == 0 {
+				t.Errorf("the last look = %v with %d unread, want the one before the drop folder was away, or unread ones", l.KeptScan, l.KeptUnread)
 			}
 		})
 	})

@@ -164,7 +164,7 @@ type Drop struct {
 	probe   *probe
 
 	keptMu sync.Mutex
-	kept   KeptLook // of this process; guarded by keptMu
+	kept   KeptScan // of this process; guarded by keptMu
 }
 
 // New prepares the work on a drop folder. Nothing is opened before OpenForStart or Run.

@@ -23,31 +23,31 @@ import (
 // or it is not ours to work in.
 var ErrAway = errors.New("the drop folder cannot be looked into")
 
-// KeptLook is the last look at all kept folders of a drop.
-type KeptLook struct {
+// KeptScan is the last look at all kept folders of a drop.
+type KeptScan struct {
 	At     time.Time // when it began; zero if missing
 	Unread uint64    // of the folders, those that could not be read
 	Since  time.Time // when the last look began that compared all of them; zero if missing
 }
 
-// LastKeptLook returns the last look at the kept folders, also of an earlier
+// LastKeptScan returns the last look at the kept folders, also of an earlier
 // process.
-func (d *Drop) LastKeptLook() KeptLook {
+func (d *Drop) LastKeptScan() KeptScan {
 	d.keptMu.Lock()
 	defer d.keptMu.Unlock()
-	if d.kept == (KeptLook{}) {
+	if d.kept == (KeptScan{}) {
 		scan, _ := d.shared.Scans.scanOf(d.Settings)
-		return KeptLook{scan.KeptLook, scan.KeptUnread, scan.KeptSince}
+		return KeptScan{scan.KeptScan, scan.KeptUnread, scan.KeptSince}
 	}
 	return d.kept
 }
 
-// NoteKeptLook notes a look at all kept folders. The ledger has it with the next
+// NoteKeptScan notes a look at all kept folders. The ledger has it with the next
 // scan; a crash before that makes the last look seem earlier than it was.
-func (d *Drop) NoteKeptLook(l KeptLook) {
+func (d *Drop) NoteKeptScan(l KeptScan) {
 	d.keptMu.Lock()
 	defer d.keptMu.Unlock()
-	d.kept = KeptLook{asStored(l.At), l.Unread, asStored(l.Since)}
+	d.kept = KeptScan{asStored(l.At), l.Unread, asStored(l.Since)}
 }
 
 // LookForClaim reports whether the claimed folder of an open entry is in its

@@ -161,7 +161,7 @@ func (s *Scans) scanOf(drop Settings) (scan ledger.Scan, known bool) {
 // which may differ each time.
 func isSameScan(a, b ledger.Scan) bool {
 	isMissed := func(x, y ledger.MissingFolder) bool { return x.Key == y.Key && x.Since.Equal(y.Since) }
-	same := a.KeptLook.Equal(b.KeptLook) && a.KeptUnread == b.KeptUnread && a.KeptSince.Equal(b.KeptSince) && slices.EqualFunc(a.Missing, b.Missing, isMissed) && a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed &&
+	same := a.KeptScan.Equal(b.KeptScan) && a.KeptUnread == b.KeptUnread && a.KeptSince.Equal(b.KeptSince) && slices.EqualFunc(a.Missing, b.Missing, isMissed) && a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed &&
 		isSameIgnored(a.IgnoredByRule, b.IgnoredByRule) && isSameIgnored(a.IgnoredBySystem, b.IgnoredBySystem)
 	return same && slices.EqualFunc(a.Pending, b.Pending, func(x, y ledger.PendingItem) bool {
 		words := x.Detail == y.Detail || x.Reason == string(watch.Failed) || x.Reason == string(watch.Busy)
@@ -267,8 +267,8 @@ func (d *Drop) makeScan(now State) ledger.Scan {
 			s.FaultSince = earlierOf(before.FaultSince, at)
 		}
 	}
-	kept := d.LastKeptLook()
-	s.KeptLook, s.KeptUnread, s.KeptSince, s.Missing = kept.At, kept.Unread, kept.Since, before.Missing
+	kept := d.LastKeptScan()
+	s.KeptScan, s.KeptUnread, s.KeptSince, s.Missing = kept.At, kept.Unread, kept.Since, before.Missing
 	if now.looksForMissing {
 		s.Missing = nil
 		for _, k := range now.missing {

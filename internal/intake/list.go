@@ -102,7 +102,7 @@ func (e *Engine) doubtCounts(ctx context.Context) error {
 	lost := e.cfg.Ledger.LastAlarm()
 	var all []arrival.Arrival
 	err := e.eachExtract(func(a arrival.Arrival) error {
-		if a.AnnouncedAt.Before(lost) && a.DoubtedAt.Before(lost) {
+		if a.AnnouncedAt.Before(lost) && a.UnknownPastAt.Before(lost) {
 			all = append(all, a)
 		}
 		return nil
@@ -111,7 +111,7 @@ func (e *Engine) doubtCounts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = e.note(ctx, a, arrival.Doubted{})
+		err = e.note(ctx, a, arrival.PastUnknown{})
 	}
 	return err
 }

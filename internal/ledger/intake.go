@@ -227,7 +227,7 @@ func (ev FoundDuplicate) apply(e *Entry, _ archive.Instant) error {
 type SentToQuarantine struct{ Cause Cause }
 
 // JournalName implements Event.
-func (SentToQuarantine) JournalName() string { return "stuck" }
+func (SentToQuarantine) JournalName() string { return "quarantined" }
 
 func (ev SentToQuarantine) apply(e *Entry, _ archive.Instant) error {
 	if !e.State.IsOpen() {

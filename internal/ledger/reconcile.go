@@ -14,7 +14,7 @@ import (
 type ReconcileRequired struct{}
 
 // JournalName implements Event.
-func (ReconcileRequired) JournalName() string { return "doubted" }
+func (ReconcileRequired) JournalName() string { return "reconcile-required" }
 
 func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 	if e.State == None || e.NeedsReconcile {

@@ -245,21 +245,21 @@ func TestLook_I12_I26_WhatWasFoundStaysUntilAPersonEndsIt(t *testing.T) {
 		e.Source, e.Cause = Kept, Cause{}
 		ripe(&e)
 		kit.Want(t, "says that it is whole", e.SaysOfSource(Cause{}), true)
-		e = must(t, e, 0, SourceLooked{Cause: missing})
+		e = must(t, e, 0, SourceChecked{Cause: missing})
 		kit.Want(t, "attention for a missing folder", e.Attention(), SourceChanged)
 		kit.Want(t, "missing", e.IsSourceMissing(), true)
 		kit.Want(t, "known as missing", e.SaysOfSource(missing), true)
 		kit.Want(t, "time to go", e.DisposeAt.IsZero(), true)
-		again := must(t, e, 0, SourceLooked{})
+		again := must(t, e, 0, SourceChecked{})
 		kit.Want(t, "attention for one that is there again", again.Attention(), SourceChanged)
 		kit.Want(t, "missing, there again", again.IsSourceMissing(), false)
 		kit.Want(t, "known as there again", again.SaysOfSource(Cause{}), true)
 		e = must(t, e, 0, Closed{byPerson})
 		kit.Want(t, "attention once closed", e.Attention(), NoAttention)
 		kit.Want(t, "missing, once closed", e.IsSourceMissing(), true)
-		kit.Want(t, "there again after it was closed", must(t, e, 0, SourceLooked{}).Cause, Cause{})
+		kit.Want(t, "there again after it was closed", must(t, e, 0, SourceChecked{}).Cause, Cause{})
 		kit.Want(t, "known as changed", e.SaysOfSource(changed), false)
-		kit.Want(t, "attention for what is new", must(t, e, 0, SourceLooked{Cause: changed}).Attention(), SourceChanged)
+		kit.Want(t, "attention for what is new", must(t, e, 0, SourceChecked{Cause: changed}).Attention(), SourceChanged)
 	}
 }
 

@@ -28,7 +28,7 @@ type Scan struct {
 
 	Missing []MissingFolder `stored:"13"` // unresolved rejections whose returned folders are not where they were put; at most MaxPending
 
-	KeptLook   time.Time `stored:"14"` // when the last look at all kept folders of the drop began; zero if missing
+	KeptScan   time.Time `stored:"14"` // when the last look at all kept folders of the drop began; zero if missing
 	KeptUnread uint64    `stored:"15"` // of them, those that could not be read then
 	KeptSince  time.Time `stored:"16"` // when the last look began that compared all of them: the next one reads what changed since
 

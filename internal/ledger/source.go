@@ -126,15 +126,15 @@ func (ContentDiffered) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// SourceLooked says what a look at a kept source found, where that is not what
+// SourceChecked says what a look at a kept source found, where that is not what
 // the entry says already. A cause without a code: it is there again, as it was
 // archived. The remark stays until a person closes it.
-type SourceLooked struct{ Cause Cause }
+type SourceChecked struct{ Cause Cause }
 
 // JournalName implements Event.
-func (SourceLooked) JournalName() string { return "source-looked-at" }
+func (SourceChecked) JournalName() string { return "source-checked" }
 
-func (ev SourceLooked) apply(e *Entry, _ archive.Instant) error {
+func (ev SourceChecked) apply(e *Entry, _ archive.Instant) error {
 	if e.Source != Kept || e.State != Archived && e.State != Delivered || e.NeedsReconcile {
 		return ErrIllegal
 	}

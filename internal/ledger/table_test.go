@@ -209,7 +209,7 @@ var stateTable = []row{
 	{"refused after a ticket", Refused{}, "                  -  re -  -  -  -  -  -  -  -  -  -  - ", orphan(Unsent)},
 	{"duplicate", FoundDuplicate{archive.Key{2}}, "          -  du -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"duplicate of nothing", FoundDuplicate{}, "             -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
-	{"stuck", SentToQuarantine{}, "                                  -  qu qu qu qu qu qu qu -  -  -  -  - ", nil},
+	{"quarantined", SentToQuarantine{}, "                                  -  qu qu qu qu qu qu qu -  -  -  -  - ", nil},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"register-intended", RegisterIntended{}, "              -  -  ri =  -  -  -  -  -  -  -  -  - ", nil},
@@ -342,7 +342,7 @@ var stateTable = []row{
 	{"seen failed, proven, another maybe", answer(4, "now"), " -  -  -  -  =  =  uc =  =  -  -  =  = ", beside(MaybeStored, archive.Failed)},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
-	{"doubted", ReconcileRequired{}, "                                 -  =  =  pa uc uc =  =  =  =  =  =  = ", nil},
+	{"reconcile-required", ReconcileRequired{}, "                                 -  =  =  pa uc uc =  =  =  =  =  =  = ", nil},
 	{"doubted again", ReconcileRequired{}, "                           -  -  -  -  -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"registration-found", found, "                          -  -  =  =  =  =  =  =  =  -  -  =  = ", nil},
 	{"registration-found, unreconciled", found, "            -  -  uc -  -  -  uc =  =  -  -  =  = ", unreconciled},
@@ -556,12 +556,12 @@ var sourceTable = []struct {
 	{"source-found nowhere", SourceFound{Kept, ""}, allStates, "                        -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"disposed", Disposed{}, allStates, "                                               -  -  -  -  -  -  gn -  - ", nil},
 	{"disposed elsewhere", Disposed{"/there"}, allStates, "                             -  -  -  -  -  -  mv -  - ", nil},
-	{"source-looked-at, missing", SourceLooked{Cause: Cause{Code: CauseSourceMissing}}, []State{Archived, Delivered}, " -  -  -  -  -  =  -  -  - ", nil},
-	{"source-looked-at, not at its end", SourceLooked{Cause: Cause{Code: CauseSourceMissing}}, except(Archived, Delivered), " -  -  -  -  -  -  -  -  - ", nil},
-	{"source-looked-at, another cause", SourceLooked{Cause: Cause{Code: "other"}}, allStates, "     -  -  -  -  -  -  -  -  - ", nil},
-	{"source-looked-at, there as it says", SourceLooked{}, allStates, "                  -  -  -  -  -  -  -  -  - ", nil},
-	{"source-looked-at, there again", SourceLooked{}, []State{Archived, Delivered}, "  -  -  -  -  -  =  -  -  - ", func(e *Entry) { e.Cause.Code = CauseSourceMissing }},
-	{"source-looked-at, unreconciled", SourceLooked{Cause: Cause{Code: CauseSourceMissing}}, allStates, " -  -  -  -  -  -  -  -  - ", unreconciled},
+	{"source-checked, missing", SourceChecked{Cause: Cause{Code: CauseSourceMissing}}, []State{Archived, Delivered}, " -  -  -  -  -  =  -  -  - ", nil},
+	{"source-checked, not at its end", SourceChecked{Cause: Cause{Code: CauseSourceMissing}}, except(Archived, Delivered), " -  -  -  -  -  -  -  -  - ", nil},
+	{"source-checked, another cause", SourceChecked{Cause: Cause{Code: "other"}}, allStates, "     -  -  -  -  -  -  -  -  - ", nil},
+	{"source-checked, there as it says", SourceChecked{}, allStates, "                  -  -  -  -  -  -  -  -  - ", nil},
+	{"source-checked, there again", SourceChecked{}, []State{Archived, Delivered}, "  -  -  -  -  -  =  -  -  - ", func(e *Entry) { e.Cause.Code = CauseSourceMissing }},
+	{"source-checked, unreconciled", SourceChecked{Cause: Cause{Code: CauseSourceMissing}}, allStates, " -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"source-untouchable", DisposalStopped{}, allStates, "                            -  -  -  -  -  =  kp -  - ", nil},
 }
 

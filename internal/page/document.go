@@ -155,7 +155,7 @@ func (f *frame) describePlace(d present.Dossier) string {
 
 // describeLook says when a kept folder was last looked at; empty: it is not kept.
 func (f *frame) describeLook(d present.Dossier, moment func(time.Time) string) string {
-	if at := d.LookedAt(); d.Entry.Source != ledger.Kept || !at.IsZero() {
+	if at := d.CheckedAt(); d.Entry.Source != ledger.Kept || !at.IsZero() {
 		return moment(at)
 	}
 	return f.T("not since vaultd put it there")
@@ -174,9 +174,9 @@ var eventTexts = map[string]string{
 	"claimed": "Taken from the drop folder.", "still-changing": "It was still changing; vaultd waits.", "postponed": "The next step was postponed.",
 	"sealed": "Packed into a ZIP and sealed.", "resealed": "Packed again; the content is the same.", "refused": "Refused before anything was sent.",
 	"sealed quarantined": "Its content was read, so that it is recognised when it is dropped again.",
-	"duplicate":          "Found to be archived already; nothing is sent.", "stuck": "It cannot go on by itself.", "held": "A person put it on hold.",
+	"duplicate":          "Found to be archived already; nothing is sent.", "quarantined": "It cannot go on by itself.", "held": "A person put it on hold.",
 	"unheld": "A person let it go on.", "closed": "A person closed it.", "released": "A person decided how it goes on.",
-	"superseded": "Another folder takes its place.", "retaken": "It was taken again.", "doubted": "It is not sure what was done since; the archive is asked.",
+	"superseded": "Another folder takes its place.", "retaken": "It was taken again.", "reconcile-required": "It is not sure what was done since; the archive is asked.",
 	"registration-found": "The archive knows a registration that vaultd did not know.", "reconciled": "The archive was asked for everything; it is sure again.",
 	"source-found": "The folder was found again.", "recovered": "Put back into the ledger from receipts, folders or the archive.",
 	"register-intended": "About to be registered with the archive.", "register-unanswered": "The archive did not answer the registration.",
@@ -188,7 +188,7 @@ var eventTexts = map[string]string{
 	"dispose-intended": "The kept folder is about to be removed.", "disposed": "The kept folder was removed as configured.",
 	"content-compared":   "A download was compared with what was sent: it is the same.",
 	"content-differs":    "A download was compared with what was sent: it is not the same.",
-	"source-looked-at":   "The kept folder was looked at: something about it is new.",
+	"source-checked":     "The kept folder was looked at: something about it is new.",
 	"source-untouchable": "The kept folder is not removed.", "status-seen": "The archive was asked.",
 }
 
@@ -197,7 +197,7 @@ var routeEventTexts = map[ledger.Route]map[string]string{ledger.PDF: pdfEventTex
 
 var pdfEventTexts = map[string]string{
 	"sealed": "Checked and copied.", "resealed": "Copied again; the content is the same.", "unsealed": "It goes to another address now: it is checked and copied again.",
-	"duplicate": "Found to be delivered already; nothing is sent.", "doubted": "It is not sure what was done since.", "reconciled": "It was compared with the folders; it is sure again.",
+	"duplicate": "Found to be delivered already; nothing is sent.", "reconcile-required": "It is not sure what was done since.", "reconciled": "It was compared with the folders; it is sure again.",
 	"recovered": "Put back into the ledger from its delivery note or its folder.", "register-intended": "An upload address is about to be asked for.",
 	"register-unanswered": "The request for an upload address was not answered.", "register-not-taken": "The request for an upload address was not taken.",
 	"batch-refused": "The service refused an upload address.", "register-refused": "The service refused an upload address.", "registered": "An upload address came.",
@@ -207,7 +207,7 @@ var pdfEventTexts = map[string]string{
 // networkEventTexts are of what is sent over the business network.
 var networkEventTexts = map[string]string{
 	"sealed": "Checked and packed.", "resealed": "Packed again; the content is the same.", "duplicate": "Found to be delivered already; nothing is sent.",
-	"doubted": "It is not sure what was done since.", "reconciled": "It was compared with the folders; it is sure again.",
+	"reconcile-required": "It is not sure what was done since.", "reconciled": "It was compared with the folders; it is sure again.",
 	"recovered": "Put back into the ledger from its delivery note or its folder.", "registration-found": "The business network knows it under a number that vaultd did not know.",
 	"register-intended": "Its number (bumId) is about to be noted.", "register-unanswered": "Its number (bumId) was not noted.", "register-not-taken": "Its number (bumId) was not noted.",
 	"batch-refused": "Its number (bumId) was not noted.", "register-refused": "Its number (bumId) was not noted.", "registered": "It has its number (bumId).",

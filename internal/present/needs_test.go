@@ -130,7 +130,7 @@ func TestPlace_I12_NothingIsSaidOfAPlaceThatWasNotLookedAt(t *testing.T) {
 		"Before": {put.Add(-time.Minute), "not since vaultd put it there"},
 		"Since":  {put.Add(time.Hour), "2026-11-03 13:00:00 UTC; 2 folders of this drop could not be read then"},
 	} {
-		text := string(Dossier{Entry: e, History: history, Scan: ledger.Scan{KeptLook: row.look, KeptUnread: 2}}.Text(Clock{Location: time.UTC}))
+		text := string(Dossier{Entry: e, History: history, Scan: ledger.Scan{KeptScan: row.look, KeptUnread: 2}}.Text(Clock{Location: time.UTC}))
 		kit.Holds(t, name, text, row.holds)
 	}
 	e.Cause.Code = ledger.CauseSourceMissing

@@ -57,13 +57,13 @@ func adviseOnReason(reason string) string {
 
 // NotTakenItem is a thing in a drop folder that was not taken.
 type NotTakenItem struct {
-	Folder string     `json:"folder"`
-	Drop   string     `json:"drop"`
-	State  string     `json:"state"` // always "not-taken"
-	Reason string     `json:"reason"`
-	Detail *string    `json:"detail"`
-	Since  time.Time  `json:"since"`
-	Looked *time.Time `json:"lookedAt"` // when vaultd last looked
+	Folder  string     `json:"folder"`
+	Drop    string     `json:"drop"`
+	State   string     `json:"state"` // always "not-taken"
+	Reason  string     `json:"reason"`
+	Detail  *string    `json:"detail"`
+	Since   time.Time  `json:"since"`
+	Scanned *time.Time `json:"scannedAt"` // when vaultd last looked
 
 	Path string `json:"-"`
 }
@@ -99,7 +99,7 @@ func (s *StatusSummary) AddScans(drops []DropScan, c Clock) {
 			s.addNotTaken(d)
 		}
 		if i := slices.IndexFunc(s.Drops, func(l DropStatus) bool { return l.Name == d.Name }); i >= 0 {
-			s.Drops[i].Looked = TimeOrNil(d.Scan.LastScan)
+			s.Drops[i].Scanned = TimeOrNil(d.Scan.LastScan)
 			s.Drops[i].IgnoredByRule, s.Drops[i].IgnoredBySystem = newIgnoredNames(d.Scan.IgnoredByRule), newIgnoredNames(d.Scan.IgnoredBySystem)
 		}
 		if d.Configured && !d.Scan.LastScan.IsZero() && (s.LastScan.IsZero() || d.Scan.LastScan.Before(s.LastScan)) {
@@ -179,7 +179,7 @@ func FindNotTaken(drops []DropScan, isWanted func(name string) bool) (all []NotT
 			}
 			all = append(all, NotTakenItem{
 				Folder: p.Name, Drop: d.Name, State: "not-taken", Reason: p.Reason, Detail: TextOrNil(p.Detail), Since: p.Since.UTC(),
-				Looked: TimeOrNil(d.Scan.LastScan), Path: path.Join(d.Path, p.Name),
+				Scanned: TimeOrNil(d.Scan.LastScan), Path: path.Join(d.Path, p.Name),
 			})
 		}
 	}
@@ -191,8 +191,8 @@ func (l NotTakenItem) Text(c Clock, running bool) []byte {
 	p := &Page{}
 	fmt.Fprintf(p, "%s (%s)\n", sanitize.Text(l.Folder), sanitize.Text(l.Drop))
 	p.AddLine("State", "not taken, seen since %s", c.Zoned(l.Since))
-	if !running && l.Looked != nil {
-		p.AddText("vaultd does not run. It saw this when it last looked, " + c.Zoned(*l.Looked) + ".")
+	if !running && l.Scanned != nil {
+		p.AddText("vaultd does not run. It saw this when it last looked, " + c.Zoned(*l.Scanned) + ".")
 	}
 	p.AddText("It is in the drop folder as it was dropped; nothing of it was sent.")
 	p.AddLine("Because", "%s", sanitize.Text(l.Reason))

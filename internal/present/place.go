@@ -10,7 +10,7 @@ import (
 )
 
 // DescribePlace says what was done with the folder that was dropped. Whether a
-// kept one is still there says [Dossier.LookedAt].
+// kept one is still there says [Dossier.CheckedAt].
 func DescribePlace(e ledger.Entry) string {
 	dest := "drop " + sanitize.Text(e.Drop) + ", " + sanitize.Text(e.Dest)
 	switch e.Source {
@@ -53,14 +53,14 @@ func (d Dossier) MissingSince() time.Time {
 	return d.Scan.MissingSince(d.Entry.Key)
 }
 
-// LookedAt says when the daily check last looked at the kept folder where it is;
+// CheckedAt says when the daily check last looked at the kept folder where it is;
 // zero: not since vaultd put it there, as far as is known.
-func (d Dossier) LookedAt() time.Time {
+func (d Dossier) CheckedAt() time.Time {
 	put := d.keptSince()
-	if d.Entry.Source != ledger.Kept || put == nil || !d.Scan.KeptLook.After(*put) {
+	if d.Entry.Source != ledger.Kept || put == nil || !d.Scan.KeptScan.After(*put) {
 		return time.Time{}
 	}
-	return d.Scan.KeptLook
+	return d.Scan.KeptScan
 }
 
 // keptSince says when the folder was put where it is kept, as the journal tells.
@@ -89,7 +89,7 @@ func (d Dossier) describePlace(c Clock) string {
 
 // describeLook says when a kept folder was last looked at; empty: it is not kept.
 func (d Dossier) describeLook(c Clock) string {
-	at := d.LookedAt()
+	at := d.CheckedAt()
 	switch {
 	case d.Entry.Source != ledger.Kept:
 		return ""

@@ -282,7 +282,7 @@ type ShowJSON struct {
 	ReceivedAs    *string          `json:"receivedAs"`   // its number at the business network, over which it came in
 	Check         *string          `json:"check"`        // what became of the file with what the business network's check found
 	CheckFile     *string          `json:"checkFile"`    // its number at the network
-	LookedAt      *time.Time       `json:"lookedAt"`     // when the kept folder was last looked at; null: not since it was put there, or it is not kept
+	CheckedAt     *time.Time       `json:"checkedAt"`    // when the kept folder was last looked at; null: not since it was put there, or it is not kept
 	MissingSince  *time.Time       `json:"missingSince"` // of the returned folder of an unresolved rejection; null: it is there, as far as is known
 	DisposeAt     *time.Time       `json:"disposeAt"`
 	Next          *string          `json:"next"`
@@ -306,12 +306,12 @@ type Cause struct {
 
 // Registration is one registration of an entry with the archive.
 type Registration struct {
-	BumID  string     `json:"bumId"`
-	Fate   string     `json:"fate"`
-	Sends  uint16     `json:"sends"`
-	Closed *time.Time `json:"closedAt"`
-	Word   *string    `json:"archiveSays"`
-	Last   *time.Time `json:"saidAt"`
+	BumID         string     `json:"bumId"`
+	Fate          string     `json:"fate"`
+	UploadIntents uint16     `json:"uploadIntents"`
+	Closed        *time.Time `json:"closedAt"`
+	Word          *string    `json:"archiveSays"`
+	Last          *time.Time `json:"saidAt"`
 }
 
 // File is one file of a document.
@@ -329,7 +329,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes), SentCopy: d.SentCopy, ReceivedAs: TextOrNil(string(d.ReceivedAs)),
 		Check: TextOrNil(DescribeValidation(e)), CheckFile: TextOrNil(string(e.ValidationFile)),
 		Registrations: []Registration{}, Requests: append([]ledger.Request{}, e.Requests()...), Files: []File{}, Reasons: d.decisions(),
-		LookedAt: TimeOrNil(d.LookedAt()), MissingSince: TimeOrNil(d.MissingSince()), DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
+		CheckedAt: TimeOrNil(d.CheckedAt()), MissingSince: TimeOrNil(d.MissingSince()), DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
 	}
 	if e.Cause != (ledger.Cause{}) {
 		s.Cause = &Cause{e.Cause.Code, e.Cause.Text}
@@ -338,7 +338,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 		s.Next, s.NotBefore = TextOrNil(step.String()), TimeOrNil(at)
 	}
 	for _, r := range e.Registrations {
-		one := Registration{BumID: string(r.Ticket.Remote), Fate: WordsOf(e.Route).explainFate(r.Fate), Sends: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
+		one := Registration{BumID: string(r.Ticket.Remote), Fate: WordsOf(e.Route).explainFate(r.Fate), UploadIntents: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
 		if r.EqualAnswers > 0 {
 			one.Word, one.Last = TextOrNil(r.LastStatus.String()), TimeOrNil(r.LastAnswer)
 		}

@@ -160,16 +160,16 @@ type OpenCounts struct {
 
 // DropStatus is one drop folder.
 type DropStatus struct {
-	Name   string     `json:"name"`
-	Vault  string     `json:"vault"`
-	Mode   string     `json:"mode"`
-	Why    string     `json:"modeReason"`
-	Paused string     `json:"paused"`
-	Free   int64      `json:"free"`
-	Today  int        `json:"archivedToday"`
-	Open   int        `json:"open"`
-	Oldest *time.Time `json:"oldest"`
-	Looked *time.Time `json:"lookedAt"` // when vaultd last read the whole drop folder; null: never
+	Name    string     `json:"name"`
+	Vault   string     `json:"vault"`
+	Mode    string     `json:"mode"`
+	Why     string     `json:"modeReason"`
+	Paused  string     `json:"paused"`
+	Free    int64      `json:"free"`
+	Today   int        `json:"archivedToday"`
+	Open    int        `json:"open"`
+	Oldest  *time.Time `json:"oldest"`
+	Scanned *time.Time `json:"scannedAt"` // when vaultd last read the whole drop folder; null: never
 
 	Route     string `json:"route"`          // vault, pdf or network; empty: it is not configured any more
 	Delivered int    `json:"deliveredToday"` // they are no part of Today

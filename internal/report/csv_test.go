@@ -150,8 +150,8 @@ func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
 	if len(sum.Needs) != 1 || sum.Needs[0].What != "download-differs" || len(sum.Needs[0].Names) != 1 || !strings.HasPrefix(sum.Needs[0].Names[0], "r2") {
 		t.Errorf(`%+v, want len(sum.Needs) = 1, sum.Needs[0].What = "download-differs", len(sum.Needs[0].Names) = 1, sum.Needs[0].Names[0] that begins with "r2"`, sum.Needs)
 	}
-	kit.Check(t, sum.HumanActs == 4 && len(sum.Acts) == 4 && sum.Acts[0].BumID == "r4",
-		`%+v, want sum.HumanActs = 4, len(sum.Acts) = 4, sum.Acts[0].BumID = "r4"`, sum.Acts)
+	kit.Check(t, sum.ManualActions == 4 && len(sum.Acts) == 4 && sum.Acts[0].BumID == "r4",
+		`%+v, want sum.ManualActions = 4, len(sum.Acts) = 4, sum.Acts[0].BumID = "r4"`, sum.Acts)
 	c.Select = Selection{Vault: "FR"}
 	a := examine(t, c)
 	u := a.Summary.Unchanged

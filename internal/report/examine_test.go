@@ -170,8 +170,8 @@ func TestExamine_I32_LinesCountOnce(t *testing.T) {
 	source := &countedSource{Source: f}
 	c.Ledger = source
 	a := examine(t, c)
-	kit.Check(t, a.Summary.HumanActs == 1 && len(a.Summary.Check.Findings) <= 0 && source.reads >= 3,
-		"%d acts in %d reads, %+v", a.Summary.HumanActs, source.reads, a.Summary.Check.Findings)
+	kit.Check(t, a.Summary.ManualActions == 1 && len(a.Summary.Check.Findings) <= 0 && source.reads >= 3,
+		"%d acts in %d reads, %+v", a.Summary.ManualActions, source.reads, a.Summary.Check.Findings)
 }
 
 // refused adds to a shelf what is not checked: a folder that was refused, whose sidecar tries whatever a text can try, and

@@ -180,7 +180,7 @@ func TestSince_GoesOnFromTheLastReport(t *testing.T) {
 	if l := a.Summary.Since; l.Late != 1 || !slices.Equal(l.Names, []string{"Late 3 (acme-in), archived: RE 3, Huber, 2026-09-30, EUR, 1.00"}) || !l.At.Equal(month(10, 5)) {
 		t.Errorf("%+v, want l.Late = 1, l.Names = %v, l.At = %v", l, []string{"Late 3 (acme-in), archived: RE 3, Huber, 2026-09-30, EUR, 1.00"}, month(10, 5))
 	}
-	kit.Want(t, fmt.Sprintf("a report counts as an act: %+v", a.Summary.Acts), a.Summary.HumanActs, 1)
+	kit.Want(t, fmt.Sprintf("a report counts as an act: %+v", a.Summary.Acts), a.Summary.ManualActions, 1)
 	page, _ := written(t, a, "html")
 	kit.Holds(t, "the page", page, "Came late", "1 document was taken after the last report", "since the report of 5 Oct 2026")
 	_, folders = s.reportSince(month(12, 5), true)

@@ -27,7 +27,7 @@ type notTaken struct {
 type notTakenDrop struct {
 	Drop       string         `json:"drop"`
 	Configured bool           `json:"configured"`
-	Looked     *time.Time     `json:"lookedAt"`   // when vaultd last read the whole drop folder; null: never
+	Scanned    *time.Time     `json:"scannedAt"`  // when vaultd last read the whole drop folder; null: never
 	Fault      string         `json:"fault"`      // why it cannot be read; empty: it can
 	Failed     *time.Time     `json:"faultSince"` // null: it can be read
 	Count      uint64         `json:"count"`
@@ -104,7 +104,7 @@ const scanAllowance = time.Minute
 func (a *Audit) collectDrop(d present.DropScan) notTakenDrop {
 	s, end := d.Scan, a.c.Select.lastOfPeriod(a.c.Location)
 	one := notTakenDrop{
-		Drop: d.Name, Configured: d.Configured, Looked: present.TimeOrNil(s.LastScan), Fault: s.Fault, Failed: present.TimeOrNil(s.FaultSince),
+		Drop: d.Name, Configured: d.Configured, Scanned: present.TimeOrNil(s.LastScan), Fault: s.Fault, Failed: present.TimeOrNil(s.FaultSince),
 		Count: s.CountPending(), Unnamed: s.Unnamed, Items: []notTakenItem{},
 	}
 	later := func(since time.Time) bool { return !end.IsZero() && !since.Before(end) }
@@ -197,8 +197,8 @@ func (a *Audit) listDropDoubts(p notTaken) []doubt {
 	var list []doubt
 	for _, d := range p.Drops {
 		last := "never"
-		if d.Looked != nil {
-			last = "last on " + a.formatTime(*d.Looked)
+		if d.Scanned != nil {
+			last = "last on " + a.formatTime(*d.Scanned)
 		}
 		if !d.Configured {
 			list = append(list, doubt{"drop-left", d.Count, fmt.Sprintf("Drop %s is not configured any more. When vaultd looked, %s, it had %s that had not been taken.",

@@ -44,8 +44,8 @@ func TestExamine_ByHand(t *testing.T) {
 	}
 	kit.Check(t, len(needs) == 3 && needs["rejected"] == 1 && needs["quarantined"] == 1 && needs["overdue"] == 2,
 		`%+v, want len(needs) = 3, needs["rejected"] = 1, needs["quarantined"] = 1, needs["overdue"] = 2`, s.Needs)
-	if s.HumanActs != 1 || s.Acts[0].UID != 1001 || s.Acts[0].Event != "held" || s.Acts[0].Reason == "" || len(s.Unclear) != 1 {
-		t.Errorf(`%+v %v, want s.HumanActs = 1, s.Acts[0].UID = 1001, s.Acts[0].Event = "held", s.Acts[0].Reason other than "", len(s.Unclear) = 1`, s.Acts, s.Unclear)
+	if s.ManualActions != 1 || s.Acts[0].UID != 1001 || s.Acts[0].Event != "held" || s.Acts[0].Reason == "" || len(s.Unclear) != 1 {
+		t.Errorf(`%+v %v, want s.ManualActions = 1, s.Acts[0].UID = 1001, s.Acts[0].Event = "held", s.Acts[0].Reason other than "", len(s.Unclear) = 1`, s.Acts, s.Unclear)
 	}
 }
 

@@ -38,26 +38,26 @@ type Summary struct {
 
 	Booked *BookedPart `json:"booked,omitempty"` // absent: it is not known what was booked, or a list says what was expected
 
-	NotTaken  notTaken   `json:"notTaken"`
-	Needs     []need     `json:"needs"`
-	Remarks   []need     `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
-	Unchanged unchanged  `json:"unchanged"`
-	Compared  []compared `json:"compared"` // the last comparison with the archive's index of each vault
-	Bills     []billLine `json:"billing"`
-	shares    []vaultShares
-	OnTime    onTime       `json:"onTime"`
-	Spread    []spreadLine `json:"spread"` // of those that are measured: how many took how long
-	Sums      []sumLine    `json:"sums"`
-	Months    []monthLine  `json:"months"`            // the newest first; without a document date by the month in which the folder was taken
-	MonthsCut bool         `json:"monthsWithoutSums"` // there are too many types and currencies: the months have no sums
-	Senders   []senderLine `json:"senders"`           // the twenty with most archived documents
-	Unranked  bool         `json:"sendersNotRanked"`  // there are too many different senders to rank them
-	NoAmount  uint64       `json:"archivedWithoutAmount"`
-	Ended     uint64       `json:"retentionEnded"` // archived: the archive need not have them any more
-	HumanActs uint64       `json:"humanActs"`      // of the whole ledger
-	Acts      []act        `json:"acts"`           // the latest thousand, the newest first
-	NotProven []doubt      `json:"notProven"`
-	Promises  []promised   `json:"promises"`
+	NotTaken      notTaken   `json:"notTaken"`
+	Needs         []need     `json:"needs"`
+	Remarks       []need     `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
+	Unchanged     unchanged  `json:"unchanged"`
+	Compared      []compared `json:"compared"` // the last comparison with the archive's index of each vault
+	Bills         []billLine `json:"billing"`
+	shares        []vaultShares
+	OnTime        onTime       `json:"onTime"`
+	Spread        []spreadLine `json:"spread"` // of those that are measured: how many took how long
+	Sums          []sumLine    `json:"sums"`
+	Months        []monthLine  `json:"months"`            // the newest first; without a document date by the month in which the folder was taken
+	MonthsCut     bool         `json:"monthsWithoutSums"` // there are too many types and currencies: the months have no sums
+	Senders       []senderLine `json:"senders"`           // the twenty with most archived documents
+	Unranked      bool         `json:"sendersNotRanked"`  // there are too many different senders to rank them
+	NoAmount      uint64       `json:"archivedWithoutAmount"`
+	Ended         uint64       `json:"retentionEnded"` // archived: the archive need not have them any more
+	ManualActions uint64       `json:"manualActions"`  // of the whole ledger
+	Acts          []act        `json:"acts"`           // the latest thousand, the newest first
+	NotProven     []doubt      `json:"notProven"`
+	Promises      []promised   `json:"promises"`
 
 	Unclear []string `json:"unclear"` // keys, of the whole ledger, like the three below
 	Unused  []unused `json:"unusedRegistrations"`
@@ -244,7 +244,7 @@ func (a *Audit) newSummary(t *counts) (Summary, error) {
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
 		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: listSums(t.sums), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
 		OnTime: onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed}, Spread: t.spans.listSpread(t.deliveries.spread),
-		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), HumanActs: t.acts.Count, Acts: acts, Unused: []unused{},
+		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), ManualActions: t.acts.Count, Acts: acts, Unused: []unused{},
 		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(t.deliveries.without(a.proof.Double)), InDoubt: stringsOf(a.proof.InDoubt),
 		Booked: a.c.Booked, Delivered: t.deliveries.summarizePDFs(), Twice: stringsOf(t.deliveries.pdf.among(a.proof.Double)),
 		Network: t.deliveries.summarizeNetwork(), SentTwice: stringsOf(t.deliveries.network.among(a.proof.Double)),

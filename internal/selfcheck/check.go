@@ -45,7 +45,7 @@ type Checker struct {
 
 	// KeptFound commits what was found of the kept folder of an entry. It returns
 	// false where the entry changed meanwhile.
-	KeptFound func(context.Context, ledger.Entry, ledger.SourceLooked) (bool, error)
+	KeptFound func(context.Context, ledger.Entry, ledger.SourceChecked) (bool, error)
 }
 
 const (

@@ -43,12 +43,12 @@ func (c *Checker) beginLooks() map[string]*look {
 		return all
 	}
 	for _, d := range c.Drops {
-		last := d.LastKeptLook()
+		last := d.LastKeptScan()
 		l := &look{drop: d, began: c.Now().Wall, since: last.Since, away: d.CheckUsable() != nil}
 		if l.since.IsZero() || l.since.After(l.began) { // else the first look would read the whole archive
 			l.since = l.began.Add(-firstSince)
 			// Noted at once: people must learn of looks that never end.
-			d.NoteKeptLook(dropwork.KeptLook{At: last.At, Unread: last.Unread, Since: l.since})
+			d.NoteKeptScan(dropwork.KeptScan{At: last.At, Unread: last.Unread, Since: l.since})
 		}
 		all[d.Settings.Name] = l
 	}
@@ -64,7 +64,7 @@ func (l *look) end() {
 	if l.isPart {
 		since = l.since
 	}
-	l.drop.NoteKeptLook(dropwork.KeptLook{At: l.began, Unread: l.unread, Since: since})
+	l.drop.NoteKeptScan(dropwork.KeptScan{At: l.began, Unread: l.unread, Since: since})
 }
 
 // sort tells what an error of a look means: a drop that is away says so itself.
@@ -119,7 +119,7 @@ func (c *Checker) lookAtKept(ctx context.Context, l *look, e ledger.Entry, r *Re
 		found.Text += fmt.Sprintf(". The check of %s found that", at)
 	}
 	// After a crash before this commit the next start checks again, at once.
-	isNew, err := c.KeptFound(ctx, e, ledger.SourceLooked{Cause: found})
+	isNew, err := c.KeptFound(ctx, e, ledger.SourceChecked{Cause: found})
 	if isNew {
 		r.Kept++
 	} else {

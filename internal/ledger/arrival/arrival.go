@@ -92,7 +92,7 @@ type Arrival struct {
 	AcknowledgedAt time.Time `stored:"23"`
 	HandedOnAt     time.Time `stored:"25"` // when all its files were in the drop folder; zero: they are not, or nobody asks for it
 	LostAt         time.Time `stored:"30"` // when custody was found to have lost it; zero: it did not, or has it again
-	DoubtedAt      time.Time `stored:"24"` // when UnknownPast was last set because the ledger was put back; zero: never
+	UnknownPastAt  time.Time `stored:"24"` // when UnknownPast was last set because the ledger was put back; zero: never
 
 	// Of a received document. Item is its number at the network, and Type its kind; Files has the document itself, under [DocumentFile].
 	Notice         archive.AcknowledgementID `stored:"26"` // of the notification that announced it

@@ -53,7 +53,7 @@ func every() []Event {
 		Adopted{Kind: Extract, Extract: delta, Files: []File{{Name: "a", Stored: "s", SHA256: sum}}, Manifest: sum}, HandedOn{}, AcknowledgeIntended{}, AcknowledgementTaken{},
 		DocumentAnnounced{"bum-1", archive.NetworkInvoice, "ack-1"}, DocumentHeld{Stored: "document", Size: 9, SHA256: sum, Files: []archive.FileRef{{ID: "f1"}}}, ConfirmIntended{}, ConfirmationTaken{}, RetryAsked{},
 		FileDoubted{File: "f1", Stored: "s", SHA256: sum}, DoubtOverruled{File: "f1", SHA256: sum}, WordIntended{Word: Accept}, WordIntended{Word: RejectTechnical}, WordAnswered{Intent: 3, Outcome: Taken},
-		LeftOut{}, ListedAgain{}, Doubted{}, CustodyLost{}, Allowed{}, Abandoned{By: &ledger.Operator{UID: 7}},
+		LeftOut{}, ListedAgain{}, PastUnknown{}, CustodyLost{}, Allowed{}, Abandoned{By: &ledger.Operator{UID: 7}},
 	}
 }
 
@@ -61,8 +61,8 @@ func every() []Event {
 func TestTransition_I13_EveryStateAndEvent(t *testing.T) {
 	allowed := map[State]string{
 		None:         "arrival-announced arrival-adopted document-announced",
-		Announced:    "arrival-listed arrival-postponed arrival-adopted arrival-left-out arrival-doubted downloads-allowed given-up",
-		Fetching:     "arrival-listed download-intended arrival-postponed arrival-adopted arrival-left-out arrival-doubted downloads-allowed given-up",
+		Announced:    "arrival-listed arrival-postponed arrival-adopted arrival-left-out arrival-past-unknown downloads-allowed given-up",
+		Fetching:     "arrival-listed download-intended arrival-postponed arrival-adopted arrival-left-out arrival-past-unknown downloads-allowed given-up",
 		Held:         "arrival-postponed handed-on acknowledge-intended custody-lost",
 		Acknowledged: "custody-lost",
 		GivenUp:      "arrival-adopted",

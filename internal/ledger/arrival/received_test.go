@@ -24,9 +24,9 @@ func TestTransition_I30_ReceivedDocuments(t *testing.T) {
 		allowed string // of every event, and of those of this life
 	}{
 		{None, "arrival-announced arrival-adopted document-announced"},
-		{Announced, "document-held arrival-postponed retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
-		{Fetching, "file-held file-doubted arrival-postponed retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
-		{Fetching, "arrival-postponed arrival-held retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
+		{Announced, "document-held arrival-postponed retry-asked arrival-left-out arrival-past-unknown downloads-allowed given-up"},
+		{Fetching, "file-held file-doubted arrival-postponed retry-asked arrival-left-out arrival-past-unknown downloads-allowed given-up"},
+		{Fetching, "arrival-postponed arrival-held retry-asked arrival-left-out arrival-past-unknown downloads-allowed given-up"},
 		{Held, "arrival-postponed handed-on retry-asked given-up"},
 		{Held, "arrival-postponed confirm-intended acknowledge-intended retry-asked"},
 		{Held, "arrival-postponed confirm-intended confirmed acknowledge-intended retry-asked"},

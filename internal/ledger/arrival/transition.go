@@ -405,16 +405,16 @@ func (ListedAgain) apply(a *Arrival, _ archive.Instant) error {
 	return nil
 }
 
-// Doubted says that the ledger was put back: it may have lost downloads that the service counted. What is counted stays counted.
-type Doubted struct{}
+// PastUnknown says that the ledger was put back: it may have lost downloads that the service counted. What is counted stays counted.
+type PastUnknown struct{}
 
 // JournalName implements Event.
-func (Doubted) JournalName() string { return "arrival-doubted" }
+func (PastUnknown) JournalName() string { return "arrival-past-unknown" }
 
-func (Doubted) apply(a *Arrival, at archive.Instant) error {
+func (PastUnknown) apply(a *Arrival, at archive.Instant) error {
 	if err := a.inState(Announced, Fetching); err != nil {
 		return err
 	}
-	a.UnknownPast, a.DoubtedAt = true, at.Wall
+	a.UnknownPast, a.UnknownPastAt = true, at.Wall
 	return nil
 }

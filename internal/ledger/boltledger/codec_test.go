@@ -94,7 +94,7 @@ func goldenArrival() arrival.Arrival {
 			{Name: "IA_INVOICE_1.zip", Table: "IA_INVOICE", Downloads: 3, Stored: "0001-IA_INVOICE_1.zip", Size: 1 << 33, SHA256: sum("file"), Beside: true}, {Name: "b"},
 		},
 		Manifest: sum("manifest"), AcknowledgeIntents: 2, Allowed: 10, UnknownPast: true, Gone: true, Attempt: 65535, NotBefore: goldenTime(4),
-		Cause: ledger.Cause{Code: "cut", Text: "für Menschen"}, AnnouncedAt: goldenTime(5), HeldAt: goldenTime(6), AcknowledgedAt: goldenTime(7), DoubtedAt: goldenTime(8), LostAt: goldenTime(13), HandedOnAt: goldenTime(9),
+		Cause: ledger.Cause{Code: "cut", Text: "für Menschen"}, AnnouncedAt: goldenTime(5), HeldAt: goldenTime(6), AcknowledgedAt: goldenTime(7), UnknownPastAt: goldenTime(8), LostAt: goldenTime(13), HandedOnAt: goldenTime(9),
 		Notice: "54759eb3-ack", ConfirmIntents: 2, ConfirmedAt: goldenTime(10),
 		Said: []arrival.Said{{Rev: 300, Word: arrival.Accept, UID: 1000, At: goldenTime(11), Outcome: arrival.NotTaken, AnsweredAt: goldenTime(12), Cause: ledger.Cause{Code: "http-403", Text: "nein"}}, {Rev: 301, Word: arrival.Reject}},
 	}

@@ -91,7 +91,7 @@ func TestDocs_EventsOfALine(t *testing.T) {
 		describes(t, text, "`"+ev.JournalName()+"`")
 	}
 	for _, ev := range []arrival.Event{arrival.Listed{}, arrival.FilesListed{}, arrival.DownloadIntended{}, arrival.FileHeld{}, arrival.Postponed{}, arrival.HeldWhole{},
-		arrival.Adopted{}, arrival.HandedOn{}, arrival.AcknowledgeIntended{}, arrival.AcknowledgementTaken{}, arrival.LeftOut{}, arrival.Doubted{}, arrival.ListedAgain{}, arrival.Allowed{}, arrival.Abandoned{}} {
+		arrival.Adopted{}, arrival.HandedOn{}, arrival.AcknowledgeIntended{}, arrival.AcknowledgementTaken{}, arrival.LeftOut{}, arrival.PastUnknown{}, arrival.ListedAgain{}, arrival.Allowed{}, arrival.Abandoned{}} {
 		describes(t, text, "`"+ev.JournalName()+"`")
 	}
 	for _, s := range arrival.States() {

@@ -42,7 +42,7 @@ func goldenScan() ledger.Scan {
 	return ledger.Scan{Drop: "acme-in", Path: "/srv/in", Vault: "V", RemindAfter: 30 * time.Minute, LastScan: goldenTime(14), Fault: "drop folder paused (vanished)", FaultSince: goldenTime(15), Unnamed: 2, UnnamedSince: goldenTime(16),
 		IgnoredByRule: ledger.IgnoredNames{Count: 3, Names: []string{"Entwurf"}}, IgnoredBySystem: ledger.IgnoredNames{Count: 4, Names: []string{"lost+found"}},
 		Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Detail: "a link", Since: goldenTime(17), NeedsPerson: true}, {Name: "Müller"}},
-		Missing: []ledger.MissingFolder{{Key: archive.Key{1, 15: 7}, Since: goldenTime(18)}}, KeptLook: goldenTime(19), KeptUnread: 5, KeptSince: goldenTime(18)}
+		Missing: []ledger.MissingFolder{{Key: archive.Key{1, 15: 7}, Since: goldenTime(18)}}, KeptScan: goldenTime(19), KeptUnread: 5, KeptSince: goldenTime(18)}
 }
 
 func goldenNote() ledger.Note {
