@@ -47,11 +47,14 @@ func (v Verified) recount() *recount {
 	return r
 }
 
-// VerifySince checks what came after an earlier check: the journal behind its line, the entries that are not at rest, those
-// that a line is about since, with their documents and names, the due index, the scans, the balance, totals and counts.
-// It does not read again the lines before, nor the records of entries at rest, of their documents and of names that did
-// not change. Every page of the trees is read but for those leaves. The caller must know that no entry that was at rest
-// changed since; package proof tells. The error is ErrOtherJournal where the line is not that of the earlier check.
+// VerifySince checks every page and what came after an earlier check: the
+// journal behind its line, the entries that are not at rest, those that a line
+// is about since, with their documents and names, the due index, the scans, the
+// balance, totals and counts. It skips the lines before, and the records of
+// entries at rest, of their documents and of names that did not change. The
+// caller must know that no entry that was at rest changed since; package proof
+// checks that. The error is ErrOtherJournal where the line is not that of the
+// earlier check.
 func (l *Ledger) VerifySince(ctx context.Context, v Verified, beside func()) ([]ledger.Problem, Verified, error) {
 	c := newChecker(ctx, l)
 	c.beside, c.since, c.end, c.alarmed = beside, v, v.Head, v.Alarmed
