@@ -105,14 +105,14 @@ func TestAudit_I29_HumanActs(t *testing.T) {
 	s.tell("Kern\x1b[2J 6", noon, nil, ledger.Closed{By: ledger.Operator{UID: 0, Reason: archive.Sum([]byte("called them"))}})
 	out, _, _ := s.audit("--format=json")
 	var all struct {
-		HumanActs int
-		Acts      []struct {
+		ManualActions int
+		Acts          []struct {
 			Event string
 			UID   uint32
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &all); err != nil || all.HumanActs != 1 || all.Acts[0].Event != "closed" {
-		t.Errorf(`%v %+v, want no error, all.HumanActs = 1, all.Acts[0].Event = "closed"`, err, all)
+	if err := json.Unmarshal([]byte(out), &all); err != nil || all.ManualActions != 1 || all.Acts[0].Event != "closed" {
+		t.Errorf(`%v %+v, want no error, all.ManualActions = 1, all.Acts[0].Event = "closed"`, err, all)
 	}
 	page, _, _ := s.audit("--format=html")
 	kit.Holds(t, "nobody is named", page, present.UserName(0))
