@@ -220,7 +220,7 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	}
 	var lines []string
 	err = a.asOwner(cfg.StateDir, func() error {
-		return statedir.PeekLedger(cfg.StateDir, neverProbe, func(p *boltledger.StoppedLedger) error {
+		return statedir.PeekLedger(cfg.StateDir, neverProbe, func(p *boltledger.Ledger) error {
 			lines = v.listSuggestions(what, typed, p.EntriesNewestFirst)
 			return nil
 		})

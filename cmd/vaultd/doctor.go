@@ -254,7 +254,7 @@ func (a *app) tryLedger(cfg config.Config) []tried {
 	var info ledger.Info
 	if a.inside != nil {
 		info = a.inside.Ledger().Info()
-	} else if err := statedir.PeekLedger(cfg.StateDir, probeLedger, func(p *boltledger.StoppedLedger) error { info = p.Info(); return nil }); err != nil {
+	} else if err := statedir.PeekLedger(cfg.StateDir, probeLedger, func(p *boltledger.Ledger) error { info = p.Info(); return nil }); err != nil {
 		if errors.Is(err, os.ErrPermission) {
 			return []tried{newFailure("ledger", "", err.Error(), "ask as root: sudo vaultd doctor")}
 		}

@@ -35,7 +35,7 @@ func OpenLedger(stateDir string, loc *time.Location, probe func(*os.File) error)
 // and changes nothing of it. If no vaultd ever worked in the directory, it
 // makes no lock there: that would be this user's, and the daemon of another one
 // could not open it.
-func PeekLedger(stateDir string, probe func(*os.File) error, fn func(*boltledger.StoppedLedger) error) error {
+func PeekLedger(stateDir string, probe func(*os.File) error, fn func(*boltledger.Ledger) error) error {
 	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
 		return boltledger.ReadWhileStopped(stateDir, probe, fn)
 	}

@@ -78,14 +78,11 @@ func TestCopy_I15_IsOneMoment(t *testing.T) {
 			for n := range 20 {
 				apply(t, l, life(10+n)...)
 			}
-			c := kit.Value(openCopy(f, l.dir, l.loc, UncheckedPages))(t)
-			defer c.db.Close()
-			kit.Must(t, c.view(func(tx *bbolt.Tx) error {
-				_, s, err := readSelf(tx)
-				kit.Want(t, "the head of the copy", s.Head, want)
-				return err
+			kit.Must(t, ReadOpenFile(f, l.dir, l.loc, UncheckedPages, func(c *Ledger) error {
+				kit.Want(t, "the head of the copy", c.Head(), want)
+				sound(t, c)
+				return nil
 			}))
-			sound(t, c)
 			sound(t, l)
 		})
 	}

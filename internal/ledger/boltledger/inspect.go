@@ -39,30 +39,76 @@ func duplicateLocked(f *os.File) (*os.File, error) {
 }
 
 func inspect(name string, open func(string, int) (*os.File, error)) (info ledger.Info, head ledger.Head, err error) {
-	l, err := openReadOnly(filepath.Dir(name), name, open)
-	if err == nil {
-		err = errors.Join(l.view(func(tx *bbolt.Tx) error {
-			var s summary
-			var err error
-			info, s, err = readSelf(tx)
-			head = s.Head
-			return err
-		}), l.db.Close())
-	}
+	l, err := openReadOnly(filepath.Dir(name), name, time.UTC, CheckedPages, open)
 	if err != nil {
-		err = fmt.Errorf("examine ledger %q: %w", name, err)
+		return info, head, fmt.Errorf("examine ledger %q: %w", name, err)
 	}
-	return info, head, err
+	return l.info, l.end, l.closeFile()
 }
 
+// PagesOf says whether the pages of a file were checked.
+type PagesOf bool
+
+// The pages of a file.
+const (
+	UncheckedPages PagesOf = false
+	CheckedPages   PagesOf = true
+)
+
 // openReadOnly opens a ledger file without a committer and without a head:
-// nothing is written, and a crash leaves nothing behind. dir is where a copy of
-// it is made.
-func openReadOnly(dir, name string, open func(string, int) (*os.File, error)) (*Ledger, error) {
-	l := &Ledger{dir: dir, loc: time.UTC}
-	var err error
-	l.db, l.file, err = openDB(name, bbolt.Options{ReadOnly: true}, open)
-	return l, err
+// nothing is written, and a crash leaves nothing behind. dir is where copies of
+// it are made. A file that cannot be opened is a [ledger.DamageError].
+func openReadOnly(dir, name string, loc *time.Location, pages PagesOf, open func(string, int) (*os.File, error)) (l *Ledger, err error) {
+	l = &Ledger{dir: dir, loc: loc, isCopy: true}
+	if l.db, l.file, err = openDB(name, bbolt.Options{ReadOnly: true}, open); err != nil {
+		return nil, err
+	}
+	if pages == UncheckedPages {
+		err = l.checkPages()
+	}
+	if err == nil {
+		err = l.view(l.readState)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.closeFile())
+	}
+	return l, nil
+}
+
+// ReadOpenFile lets do read a ledger file that is open, and stays so. Pages that
+// are unchecked are checked before anything else is read, which may end the
+// process. dir is where more copies are made, loc whose days count.
+func ReadOpenFile(f *os.File, dir string, loc *time.Location, pages PagesOf, do func(*Ledger) error) error {
+	l, err := openReadOnly(dir, f.Name(), loc, pages, func(string, int) (*os.File, error) { return duplicateLocked(f) })
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(l), l.closeFile())
+}
+
+// ReadWhileStopped lets fn read the ledger in dir while nobody works with it,
+// and changes nothing: no file is made or given other rights. It refuses with
+// [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema],
+// [ledger.ErrDevelopment] or a [ledger.DamageError], and does not compare the
+// ledger with its outside head. check is [Config].Probe. The caller holds the
+// state directory's lock.
+func ReadWhileStopped(dir string, check func(*os.File) error, fn func(*Ledger) error) error {
+	name := pathIn(dir, fileName)
+	_, err := os.Lstat(name)
+	if os.IsNotExist(err) {
+		err = ledger.ErrMissing
+	}
+	if _, leftOpen := os.Lstat(pathIn(dir, openingName)); err == nil && leftOpen == nil {
+		err = probeLeftOpen(dir, check)
+	}
+	var l *Ledger
+	if err == nil {
+		l, err = openReadOnly(dir, name, time.UTC, CheckedPages, func(name string, _ int) (*os.File, error) { return openToRead(name) })
+	}
+	if err != nil {
+		return fmt.Errorf("open ledger %q for reading: %w", name, err)
+	}
+	return errors.Join(fn(l), l.closeFile())
 }
 
 // readSelf reads the ledger's records of itself and checks that the journal ends where they say.

@@ -311,7 +311,7 @@ func TestOpen_I28_RefusesAnotherForm(t *testing.T) {
 			edit(t, dir, row.change)
 			before := kit.Value(os.ReadFile(pathIn(dir, fileName)))(t)
 			kit.Fails(t, "open", kit.Err(boltledger.Open(boltledger.Config{Dir: dir})), row.want)
-			kit.Fails(t, "read while it is stopped", boltledger.ReadWhileStopped(dir, nil, func(*boltledger.StoppedLedger) error { return nil }), row.want)
+			kit.Fails(t, "read while it is stopped", boltledger.ReadWhileStopped(dir, nil, func(*boltledger.Ledger) error { return nil }), row.want)
 			kit.Want(t, "copies", copies(t, dir, fileName+".*"), nil)
 			kit.Check(t, bytes.Equal(kit.Value(os.ReadFile(pathIn(dir, fileName)))(t), before), "the file of the ledger changed, want it as it was")
 		})
