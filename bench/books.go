@@ -211,7 +211,7 @@ func (b *bench) readBooks(docs int) func(context.Context, string) (sample, error
 		entries := 0
 		if err := l.EntriesOldestFirst(func(e ledger.Entry) error {
 			entries++
-			doc, _, err := l.DocumentTexts(e.Key)
+			doc, _, err := l.Document(e.Key)
 			if err == nil {
 				_, err = archive.ParseMetadata(doc.Metadata)
 			}

@@ -105,7 +105,7 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 func (a *app) printNumbered(v view, number string) error {
 	es, err := v.findByNumber(number)
 	for _, e := range es {
-		doc, _, failed := v.ledger.DocumentTexts(e.Key)
+		doc, _, failed := v.ledger.Document(e.Key)
 		hit, unread := catalog.NewQuery(nil).Match(e, doc)
 		if err := errors.Join(failed, unread); err != nil {
 			return err

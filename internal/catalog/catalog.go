@@ -30,7 +30,7 @@ type Journal interface {
 // Entries is the part of the ledger that tells what is known of each document.
 type Entries interface {
 	Entry(archive.Key) (ledger.Entry, bool, error)
-	DocumentTexts(archive.Key) (ledger.Document, bool, error) // without its lists of files
+	Document(archive.Key) (ledger.Document, bool, error)
 	EntriesOldestFirst(fn func(ledger.Entry) error) error
 	EntriesNewestFirst(fn func(ledger.Entry) error) error
 }

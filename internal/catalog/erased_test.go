@@ -27,11 +27,11 @@ type erasedLedger struct {
 	erased map[archive.Key]bool
 }
 
-func (l erasedLedger) DocumentTexts(k archive.Key) (ledger.Document, bool, error) {
+func (l erasedLedger) Document(k archive.Key) (ledger.Document, bool, error) {
 	if l.erased[k] {
 		return ledger.Document{}, false, nil
 	}
-	return l.Ledger.DocumentTexts(k)
+	return l.Ledger.Document(k)
 }
 
 // goOnWith commits the next change of one document.

@@ -33,7 +33,7 @@ func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn
 // SearchAfter is Search for what stands behind an entry in the same order; a zero key: for everything.
 func (c *Catalog) SearchAfter(ctx context.Context, q Query, after archive.Key, tell func(why string), fn func(Hit) error) error {
 	return c.visit(ctx, byWords(q, after), tell, func(e ledger.Entry) error {
-		doc, _, err := c.cfg.Ledger.DocumentTexts(e.Key)
+		doc, _, err := c.cfg.Ledger.Document(e.Key)
 		if err != nil {
 			return err
 		}

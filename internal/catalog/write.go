@@ -351,7 +351,7 @@ func (c *Catalog) enter(ctx context.Context, w *writer, k archive.Key) error {
 }
 
 func (c *Catalog) readRow(e ledger.Entry) (row, error) {
-	doc, _, err := c.cfg.Ledger.DocumentTexts(e.Key)
+	doc, _, err := c.cfg.Ledger.Document(e.Key)
 	if err != nil {
 		return row{}, err
 	}

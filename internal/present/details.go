@@ -13,7 +13,7 @@ import (
 // Entries reads entries and their documents.
 type Entries interface {
 	Entry(key archive.Key) (ledger.Entry, bool, error)
-	DocumentTexts(key archive.Key) (ledger.Document, bool, error) // without its lists of files
+	Document(key archive.Key) (ledger.Document, bool, error)
 }
 
 // Details are what is shown of an entry beside the entry itself.
@@ -28,7 +28,7 @@ type Details struct {
 
 // ReadDetails reads the details of an entry. They are empty before an entry is sealed or has ended, and after they were erased.
 func ReadDetails(s Entries, e ledger.Entry, loc *time.Location) (Details, error) {
-	doc, _, err := s.DocumentTexts(e.Key)
+	doc, _, err := s.Document(e.Key)
 	if err != nil {
 		return Details{}, err
 	}
@@ -59,7 +59,7 @@ func CompleteDetails(s Entries, e ledger.Entry, meta archive.Document, doc ledge
 // ReadMetadata reads the metadata of an entry. It is empty before the entry is sealed and after it was erased. For an
 // entry that was never sealed, read is what its sidecar says: it is for people to see, and must not be counted.
 func ReadMetadata(s Entries, e ledger.Entry) (m archive.Document, read archive.AsRead, err error) {
-	d, _, err := s.DocumentTexts(e.Key)
+	d, _, err := s.Document(e.Key)
 	if err != nil || len(d.Metadata) == 0 {
 		return m, d.AsRead, err
 	}

@@ -88,7 +88,7 @@ func describeCutOff(s Entries, e ledger.Entry) (string, error) {
 	text := "a file looked cut off"
 	if e.State == ledger.Discovered {
 		text = cmp.Or(e.Cause.Text, text)
-	} else if d, ok, err := s.DocumentTexts(e.Key); err != nil {
+	} else if d, ok, err := s.Document(e.Key); err != nil {
 		return "", err
 	} else if ok && len(d.Remarks) > 0 {
 		text = strings.Join(d.Remarks, "; ")

@@ -239,7 +239,7 @@ type book map[archive.Key]ledger.Entry
 
 func (b book) Entry(k archive.Key) (ledger.Entry, bool, error) { e, ok := b[k]; return e, ok, nil }
 
-func (book) DocumentTexts(archive.Key) (ledger.Document, bool, error) {
+func (book) Document(archive.Key) (ledger.Document, bool, error) {
 	return ledger.Document{}, false, nil
 }
 

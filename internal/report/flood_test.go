@@ -67,7 +67,7 @@ func (f flood) EntriesNewestFirst(fn func(ledger.Entry) error) error {
 
 func (f flood) Entry(archive.Key) (ledger.Entry, bool, error) { return ledger.Entry{}, false, nil }
 
-func (f flood) DocumentTexts(k archive.Key) (ledger.Document, bool, error) {
+func (f flood) Document(k archive.Key) (ledger.Document, bool, error) {
 	return ledger.Document{Metadata: f.meta(int(k[14])<<8 | int(k[15])).Metadata()}, true, nil
 }
 

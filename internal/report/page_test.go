@@ -42,7 +42,7 @@ func (c crowd) EntriesNewestFirst(fn func(ledger.Entry) error) error {
 	return c.flood.EntriesNewestFirst(func(e ledger.Entry) error { return fn(c.spoil(e)) })
 }
 
-func (c crowd) DocumentTexts(k archive.Key) (ledger.Document, bool, error) {
+func (c crowd) Document(k archive.Key) (ledger.Document, bool, error) {
 	n := int(k[14])<<8 | int(k[15])
 	m := c.meta(n)
 	m.SenderName = fmt.Sprint(n, strings.Repeat("<&", 200))

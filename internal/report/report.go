@@ -19,7 +19,7 @@ type Source interface {
 	EntriesOldestFirst(fn func(ledger.Entry) error) error
 	EntriesNewestFirst(fn func(ledger.Entry) error) error
 	Entry(key archive.Key) (ledger.Entry, bool, error)
-	DocumentTexts(key archive.Key) (ledger.Document, bool, error) // without its lists of files
+	Document(key archive.Key) (ledger.Document, bool, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
 }
 

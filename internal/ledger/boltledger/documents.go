@@ -11,22 +11,6 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// DocumentTexts returns the document of an entry without its lists of files, which are most of it: what people search and what is counted.
-func (l *Ledger) DocumentTexts(key archive.Key) (d ledger.Document, ok bool, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		record := tx.Bucket(docBucket).Get(key[:])
-		if record == nil {
-			return nil
-		}
-		ok = true
-		if d, err = documentTextsForm.decode(record); err != nil {
-			return damage("doc %s: %v", key, err)
-		}
-		return nil
-	})
-	return d, ok && err == nil, err
-}
-
 // CountHeldFiles counts how many of some files, by their digests, the documents of
 // other entries list. It reads all documents, in parts, unless each file is found.
 func (l *Ledger) CountHeldFiles(ctx context.Context, files []archive.Digest, isSkipped func(archive.Key) bool) (held int, err error) {

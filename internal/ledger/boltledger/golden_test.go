@@ -113,10 +113,6 @@ func contents(t *testing.T, dir string) string {
 		say(d, err)
 		ns, err := l.Notes(e.Key)
 		say(ns, err)
-		texts, _, err := l.DocumentTexts(e.Key)
-		d.Files, d.ControlFiles, d.Junk = nil, nil, nil
-		say(texts, err)
-		kit.Want(t, "texts of a document", texts, d)
 	}
 	ns, err := l.Notes(archive.Key{})
 	say(ns, err)
@@ -229,7 +225,6 @@ func TestRecord_I28_UnknownIsRefusedNotDropped(t *testing.T) {
 	}
 	entry := func(l *boltledger.Ledger) error { _, _, err := l.Entry(key); return err }
 	document := func(l *boltledger.Ledger) error { _, _, err := l.Document(key); return err }
-	texts := func(l *boltledger.Ledger) error { _, _, err := l.DocumentTexts(key); return err }
 	for name, row := range map[string]struct {
 		harm func(*testing.T, *bbolt.Tx) error
 		read []func(*boltledger.Ledger) error
@@ -240,7 +235,7 @@ func TestRecord_I28_UnknownIsRefusedNotDropped(t *testing.T) {
 		"EntryField": {unknownField(doneBucket), []func(*boltledger.Ledger) error{entry}},
 		"TooLarge":   {altered("Entry.Rev", number(1<<40)), []func(*boltledger.Ledger) error{entry}},
 		"FieldAgain": {again, []func(*boltledger.Ledger) error{entry}},
-		"Document":   {unknownField(docBucket), []func(*boltledger.Ledger) error{document, texts}},
+		"Document":   {unknownField(docBucket), []func(*boltledger.Ledger) error{document}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := copyLedger(t, source, fileName, headName)

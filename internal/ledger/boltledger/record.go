@@ -85,18 +85,6 @@ func (f form[T]) decode(record []byte) (T, error) {
 	return v, f.parseFields(reflect.ValueOf(&v).Elem(), payload)
 }
 
-// without returns the form that reads the same records and leaves some fields
-// out. Nothing is written with it.
-func (f form[T]) without(names ...string) form[T] {
-	m := &message{f.name, slices.Clone(f.fields)}
-	for i := range m.fields {
-		if slices.Contains(names, m.fields[i].name) {
-			m.fields[i].kind = kindSkipped
-		}
-	}
-	return form[T]{m}
-}
-
 // message is the stored form of a struct: its name, and a row for each field in
 // ascending order of their numbers.
 type message struct {
@@ -128,7 +116,6 @@ const (
 	kindBytes   // a slice
 	kindArray   // an array
 	kindMessage // a message
-	kindSkipped // read over
 )
 
 // checkRecord checks a record's checksum and returns what is between codec and checksum.
@@ -253,7 +240,7 @@ func (m *message) parseFields(v reflect.Value, b []byte) error {
 		}
 		f := &m.fields[next]
 		v := v.Field(f.index)
-		if f.list != 0 && f.kind != kindSkipped {
+		if f.list != 0 {
 			if v.Kind() == reflect.Slice {
 				v.Grow(1)
 				v.SetLen(item + 1)
