@@ -19,12 +19,10 @@ import (
 	"vaultd/internal/billing"
 	"vaultd/internal/expected"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 	"vaultd/internal/report"
 	"vaultd/internal/sanitize"
-	"vaultd/internal/selfcheck"
 )
 
 type auditFlags struct {
@@ -303,12 +301,7 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		return err
 	}
 	// A report of a given time has the same bytes whatever was examined before it.
-	return v.readChecked(ctx, extent(f.whole || f.asOf != ""), func(l *boltledger.Ledger, found selfcheck.Verified) error {
-		notes := a.addChecked(&c, l, found)
-		r, err := report.Examine(ctx, c)
-		if err != nil {
-			return err
-		}
+	return v.examine(ctx, a, c, extent(f.whole || f.asOf != ""), func(r *report.Audit, notes []string) error {
 		end, err := f.writeReport(ctx, r, w)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -208,6 +211,22 @@ func TestAudit_I14_DamageBeforeTheCheckpoint(t *testing.T) {
 	if _, errs, code := s.audit("--format=html"); code == exitDone || strings.Contains(errs, "NOT COMPLETE") {
 		t.Errorf("a damaged entry at rest was passed over: %s", errs)
 	}
+}
+
+// I12: an entry at rest that is gone since the checkpoint is missing where the report counts the entries: everything is examined
+// then, and the report names it.
+func TestAudit_I12_CountsTellOtherwiseThanTheCheckpoint(t *testing.T) {
+	s := filled(t)
+	s.auditJSON(t)
+	key := s.keys["Müller 4711"]
+	kit.Must(t, s.ledger.Close())
+	db := kit.Value(bbolt.Open(filepath.Join(s.cfg.StateDir, "ledger.db"), 0o600, nil))(t)
+	kit.Must(t, errors.Join(db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("done")).Delete(key[:]) }), db.Close()))
+	s.ledger.Open()
+	a := s.auditJSON(t)
+	text := fmt.Sprint(a.field("check", "findings"))
+	kit.Check(t, a.code == exitDifferences && a.restsOn() == nil && a.field("check", "agrees") == false, "exit %d, rests on %v, %s, want differences and that everything was examined", a.code, a.restsOn(), a.said)
+	kit.Holds(t, "the findings", text, key.String(), "but there is no entry")
 }
 
 // I14, I15: a checkpoint that was changed, that is of another ledger or of another past of this one is not believed, as verify does not

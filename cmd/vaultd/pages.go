@@ -16,13 +16,11 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/page"
 	"vaultd/internal/present"
 	"vaultd/internal/proof"
 	"vaultd/internal/report"
-	"vaultd/internal/selfcheck"
 	"vaultd/internal/spool"
 )
 
@@ -250,12 +248,7 @@ func (s *pageSource) makeReport(ctx context.Context, order page.ReportOrder, w i
 			return s.refuseBooks(checkDamage(a, err))
 		}
 	}
-	err = v.readChecked(ctx, sinceCheckpoint, func(l *boltledger.Ledger, found selfcheck.Verified) error {
-		a.addChecked(&c, l, found)
-		r, err := report.Examine(ctx, c)
-		if err != nil {
-			return err
-		}
+	err = v.examine(ctx, a, c, sinceCheckpoint, func(r *report.Audit, _ []string) (err error) {
 		switch order.Form {
 		case "csv":
 			_, err = r.CSV(ctx, w, order.Separator)

@@ -53,3 +53,9 @@ func (k Key) Time() time.Time {
 
 // MarshalText writes what String does, into JSON and logs alike.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (k *Key) UnmarshalText(text []byte) (err error) {
+	*k, err = ParseKey(string(text))
+	return err
+}

@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/present"
+	"vaultd/internal/proof"
 	"vaultd/internal/report"
 	"vaultd/internal/test/kit"
 )
@@ -30,8 +31,12 @@ func (h *testDaemon) audit(running bool) report.Summary {
 	if running {
 		scan = h.d.State().Drops[0].Scan
 	}
+	replay := proof.NewReplay(l, nil)
+	checked := kit.Value(l.Check(h.t.Context(), nil, replay))(h.t)
+	kit.Len(h.t, "problems", checked.Problems, 0)
+	balance := l.Balance()
 	a, err := report.Examine(h.t.Context(), report.Config{
-		Ledger: l, Info: l.Info(), Head: l.Head(), Balance: l.Balance(), Made: time.Now(), Running: running,
+		Ledger: l, Info: l.Info(), Head: l.Head(), Examined: report.Examined{Proof: replay.Finish(l.Head(), &balance)}, Made: time.Now(), Running: running,
 		Drops: []present.DropScan{{Name: h.cfg.Drops[0].Name, Vault: "V", Configured: true, RemindAfter: h.d.drops[0].Settings.Reminder(), Rescan: time.Minute, Scan: scan}},
 	})
 	h.must(err)

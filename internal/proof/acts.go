@@ -1,8 +1,6 @@
 package proof
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -82,9 +80,4 @@ func (a *Acts) addComparison(l ledger.Line, at time.Time) {
 	default:
 		a.Compared[v] = Comparison{At: at, Outcome: outcome, Words: words}
 	}
-}
-
-// clone returns a copy that shares nothing that is written.
-func (a Acts) clone() Acts {
-	return Acts{a.Count, slices.Clone(a.Last), maps.Clone(a.Compared)}
 }

@@ -2,8 +2,6 @@ package proof
 
 import (
 	_ "embed"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -29,8 +27,8 @@ func arrivalEdges() (edges, events map[string]bool) {
 	return edges, events
 }
 
-// ArrivalItem is what the lines tell of one arrival. Its fields are exported so that it can be stored.
-type ArrivalItem struct {
+// arrivalItem is what the lines tell of one arrival.
+type arrivalItem struct {
 	Rev       uint32
 	State     string
 	Item      string
@@ -45,36 +43,23 @@ type ArrivalItem struct {
 	Word      string            // what a person said of a received document, in the network's codes; empty: nothing that the network may have taken
 	Doubted   string            // the file that was in doubt last
 	Unsettled uint32            // of that word, how often it was announced and is not known to be not taken
+	old       bool              // its first lines were not shown: what they told is not known
+	stored    bool              // an arrival with this key was seen
 }
 
 // arrivals is the replay of the lines of arrivals.
 type arrivals struct {
 	edges, events map[string]bool
-	items         map[archive.Key]ArrivalItem
+	items         map[archive.Key]arrivalItem // nil: arrivals are not shown
 }
 
 func newArrivals() arrivals {
 	edges, events := arrivalEdges()
-	return arrivals{edges, events, map[archive.Key]ArrivalItem{}}
-}
-
-// restarted returns the replay as it was before the first line.
-func (a arrivals) restarted() arrivals {
-	return arrivals{a.edges, a.events, map[archive.Key]ArrivalItem{}}
-}
-
-// clone returns a copy of what the lines told.
-func (a arrivals) clone() map[archive.Key]ArrivalItem {
-	items := make(map[archive.Key]ArrivalItem, len(a.items))
-	for k, it := range a.items {
-		it.Downloads, it.Held = maps.Clone(it.Downloads), maps.Clone(it.Held)
-		items[k] = it
-	}
-	return items
+	return arrivals{edges, events, map[archive.Key]arrivalItem{}}
 }
 
 // replayArrival replays one line of an arrival.
-func (f *replay) replayArrival(l *readLine) {
+func (f *Replay) replayArrival(l *readLine) {
 	switch {
 	case !f.arrivals.events[l.Event]:
 		f.addFinding("I14", l.key, "line %d tells of %q, which is no event of an arrival", l.N, l.Event)
@@ -85,12 +70,15 @@ func (f *replay) replayArrival(l *readLine) {
 	}
 	it, known := f.arrivals.items[l.key]
 	if !known {
-		it = ArrivalItem{State: arrival.None.String(), Item: l.Item, Kind: l.Kind}
+		it = arrivalItem{State: arrival.None.String(), Item: l.Item, Kind: l.Kind}
+	}
+	if !known && f.before != nil && l.Rev > 1 {
+		it.old, it.Rev = true, l.Rev-1
 	}
 	if l.Rev != it.Rev+1 {
 		f.addFinding("I5", l.key, "line %d is revision %d after revision %d", l.N, l.Rev, it.Rev)
 	}
-	if !f.arrivals.edges[l.Event+" "+it.State+" "+l.State] {
+	if !(it.old && !known) && !f.arrivals.edges[l.Event+" "+it.State+" "+l.State] {
 		promise := "I1"
 		if it.State == arrival.Acknowledged.String() || it.State == arrival.GivenUp.String() {
 			promise = "I13"
@@ -100,16 +88,17 @@ func (f *replay) replayArrival(l *readLine) {
 	if l.Item != it.Item || l.Kind != it.Kind {
 		f.addFinding("I8", l.key, "line %d is about another number at the service than the lines before", l.N)
 	}
-	it.Rev, it.State = l.Rev, l.State
-	f.replayDownload(&it, l)
-	f.replayCustody(&it, l)
-	f.replayReceived(&it, l)
-	f.replayWord(&it, l)
+	if it.Rev, it.State = l.Rev, l.State; !it.old {
+		f.replayDownload(&it, l)
+		f.replayCustody(&it, l)
+		f.replayReceived(&it, l)
+		f.replayWord(&it, l)
+	}
 	f.arrivals.items[l.key] = it
 }
 
 // replayDownload replays the lists of files and the downloads: each has its intent before it, and no count goes down.
-func (f *replay) replayDownload(it *ArrivalItem, l *readLine) {
+func (f *Replay) replayDownload(it *arrivalItem, l *readLine) {
 	switch l.Event {
 	case (arrival.FilesListed{}).JournalName():
 		if l.Files < it.Files {
@@ -142,7 +131,7 @@ func (f *replay) replayDownload(it *ArrivalItem, l *readLine) {
 }
 
 // replayCustody replays what says that everything is held, and the acknowledgements: none before each file was durable and digested.
-func (f *replay) replayCustody(it *ArrivalItem, l *readLine) {
+func (f *Replay) replayCustody(it *arrivalItem, l *readLine) {
 	switch l.Event {
 	case (arrival.HeldWhole{}).JournalName():
 		if n := uint32(len(it.Held)); n != it.Files || l.Files != n || l.Seal == "" {
@@ -182,7 +171,7 @@ func (f *replay) replayCustody(it *ArrivalItem, l *readLine) {
 
 // replayReceived replays what received documents alone have: the document that names its files, and its confirmation. Its notification is
 // deleted only after it is in the drop folder.
-func (f *replay) replayReceived(it *ArrivalItem, l *readLine) {
+func (f *Replay) replayReceived(it *arrivalItem, l *readLine) {
 	f.replayDoubt(it, l)
 	switch l.Event {
 	case (arrival.DocumentHeld{}).JournalName():
@@ -208,7 +197,7 @@ func (f *replay) replayReceived(it *ArrivalItem, l *readLine) {
 }
 
 // replayDoubt replays what came for a file and looks wrong: it is not held yet, and only a person takes it as it is at once.
-func (f *replay) replayDoubt(it *ArrivalItem, l *readLine) {
+func (f *Replay) replayDoubt(it *arrivalItem, l *readLine) {
 	switch l.Event {
 	case (arrival.FileDoubted{}).JournalName():
 		if !it.isReceived() || l.Seal == "" || it.Held[l.File] {
@@ -224,7 +213,7 @@ func (f *replay) replayDoubt(it *ArrivalItem, l *readLine) {
 
 // replayWord replays what people said of a received document: each word is a person's, has its intent before its outcome, and contradicts none
 // that the network may have taken.
-func (f *replay) replayWord(it *ArrivalItem, l *readLine) {
+func (f *Replay) replayWord(it *arrivalItem, l *readLine) {
 	notTaken := arrival.WordAnswered{Outcome: arrival.NotTaken}.JournalName()
 	switch l.Event {
 	case (arrival.WordIntended{}).JournalName():
@@ -248,49 +237,48 @@ func (f *replay) replayWord(it *ArrivalItem, l *readLine) {
 	}
 }
 
-func (it *ArrivalItem) isReceived() bool { return it.Kind == string(arrival.Received) }
+func (it *arrivalItem) isReceived() bool { return it.Kind == string(arrival.Received) }
 
-func (f *replay) requireHandedOn(it *ArrivalItem, l *readLine) {
+func (f *Replay) requireHandedOn(it *arrivalItem, l *readLine) {
 	if !it.HandedOn {
 		f.addFinding("I30", l.key, "line %d: %s, and it was not put into a drop folder before", l.N, l.Event)
 	}
 }
 
-func (f *replay) requireWhole(it *ArrivalItem, l *readLine) {
+func (f *Replay) requireWhole(it *arrivalItem, l *readLine) {
 	if !it.Whole {
 		f.addFinding("I30", l.key, "line %d: %s, and not everything of it was held before", l.N, l.Event)
 	}
 }
 
-// compareArrivals compares the stored arrivals with their lines.
-func (f *replay) compareArrivals(stored iter.Seq[arrival.Arrival]) {
-	for _, it := range f.arrivals.items {
-		if it.State == arrival.GivenUp.String() && !it.isReceived() {
-			f.GivenUp = append(f.GivenUp, it.Item)
-		}
+// Arrival compares one arrival with its lines.
+func (f *Replay) Arrival(a arrival.Arrival) {
+	if a.State == arrival.GivenUp && a.Kind != arrival.Received {
+		f.GivenUp = append(f.GivenUp, string(a.Item))
 	}
-	slices.Sort(f.GivenUp)
-	if stored == nil {
+	it, ok := f.arrivals.items[a.Key]
+	switch {
+	case !ok && f.before != nil: // no line is about it since
 		return
+	case !ok:
+		f.addFinding("I1", a.Key, "there is an arrival, but no line of the journal")
+	case a.Rev != it.Rev || a.State.String() != it.State || string(a.Item) != it.Item:
+		f.addFinding("I12", a.Key, "the arrival is at revision %d, %s, its last line at %d, %s", a.Rev, a.State, it.Rev, it.State)
 	}
-	found := map[archive.Key]bool{}
-	for a := range stored {
-		it, ok := f.arrivals.items[a.Key]
-		switch {
-		case !ok:
-			f.addFinding("I1", a.Key, "there is an arrival, but no line of the journal")
-		case a.Rev != it.Rev || a.State.String() != it.State || string(a.Item) != it.Item:
-			f.addFinding("I12", a.Key, "the arrival is at revision %d, %s, its last line at %d, %s", a.Rev, a.State, it.Rev, it.State)
-		}
-		found[a.Key] = true
-		for _, file := range a.Files {
-			if n := it.Downloads[file.Name]; uint32(file.Downloads) < n {
-				f.addFinding("I11", a.Key, "a file counts %d downloads, the journal announced %d", file.Downloads, n)
-			}
+	for _, file := range a.Files {
+		if n := it.Downloads[file.Name]; uint32(file.Downloads) < n {
+			f.addFinding("I11", a.Key, "a file counts %d downloads, the journal announced %d", file.Downloads, n)
 		}
 	}
+	it.stored = true
+	f.arrivals.items[a.Key] = it
+}
+
+// endArrivals is called when all arrivals were shown.
+func (f *Replay) endArrivals() {
+	slices.Sort(f.GivenUp)
 	for k, it := range f.arrivals.items {
-		if !found[k] {
+		if !it.stored {
 			f.addFinding("I1", k, "the journal knows it as an arrival, %s, but there is none", it.State)
 		}
 	}

@@ -9,6 +9,7 @@
 // It reads one consistent snapshot of committed lines and committed entries, so
 // the check may run at any moment and gives the same result before and after a
 // crash. Its memory grows by about a hundred bytes for each entry and each
-// registration. If entries can be looked up, it keeps only those that were open
-// at the same time, and registrations that their entries do not list any more.
+// registration. A [Replay] that can look entries up keeps only those that were
+// open at the same time, and registrations that their entries do not list any
+// more.
 package proof

@@ -8,8 +8,8 @@ import (
 // Downloads is what the journal tells of documents that were downloaded from the archive, the last word about each. The zero
 // value has none. Its memory grows with the documents that were ever downloaded, which costs money, and with nothing else.
 type Downloads struct {
-	Last      map[[16]byte]Download // by vault and number; exported so that it can be stored
-	Announced uint64                // downloads, also those without an outcome
+	Announced uint64              // downloads, also those without an outcome
+	Last      map[string]Download // by vault and number of the document; for [Sums] alone
 }
 
 // Download is what became of one document.
@@ -28,9 +28,9 @@ func (d *Downloads) AddLine(l ledger.Line) (wrong string) {
 		return "it names no document"
 	}
 	if d.Last == nil {
-		d.Last = map[[16]byte]Download{}
+		d.Last = map[string]Download{}
 	}
-	n := numberIn(archive.VaultID(l.Vault), archive.RemoteID(l.Remote))
+	n := documentIn(archive.VaultID(l.Vault), archive.RemoteID(l.Remote))
 	one := d.Last[n]
 	one.Line = l.N
 	if l.Event == ledger.MarkFetchIntended {
@@ -55,18 +55,16 @@ func (d *Downloads) AddLine(l ledger.Line) (wrong string) {
 
 // LastComparison returns what the last comparison of a document with what was sent came to; empty: it was never compared.
 func (d *Downloads) LastComparison(v archive.VaultID, r archive.RemoteID) (outcome string) {
-	return d.Last[numberIn(v, r)].Compared
+	return d.Last[documentIn(v, r)].Compared
 }
 
 // LastLine returns the number of the last line about the document; 0: nobody ever downloaded it.
 func (d *Downloads) LastLine(v archive.VaultID, r archive.RemoteID) uint64 {
-	return d.Last[numberIn(v, r)].Line
+	return d.Last[documentIn(v, r)].Line
 }
 
-// numberIn is what stands for a registration of a vault.
-func numberIn(v archive.VaultID, r archive.RemoteID) number {
-	return shortNumber(archive.RemoteID(string(v) + "\x00" + string(r)))
-}
+// documentIn is what a document of a vault is called by.
+func documentIn(v archive.VaultID, r archive.RemoteID) string { return string(v) + "\n" + string(r) }
 
 // Sample counts archived documents, and those of them that were downloaded and compared with what was sent.
 type Sample struct{ Archived, Compared, Differ uint64 }
@@ -77,7 +75,11 @@ func (s *Sample) Add(e ledger.Entry, d *Downloads) {
 		return
 	}
 	s.Archived++
-	switch d.LastComparison(e.Vault, e.ArchivedRemote) {
+	s.addOutcome(d.LastComparison(e.Vault, e.ArchivedRemote))
+}
+
+func (s *Sample) addOutcome(outcome string) {
+	switch outcome {
 	case "":
 		return
 	case ledger.FetchDiffers:

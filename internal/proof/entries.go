@@ -1,28 +1,30 @@
 package proof
 
 import (
-	"iter"
+	"bytes"
+	"maps"
+	"slices"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
-// checkEntries compares the stored entries with the replayed lines.
-func (f *replay) checkEntries(entries iter.Seq[ledger.Entry]) {
-	for e := range entries {
-		f.Entries++
-		f.Sample.Add(e, &f.Downloads)
-		f.checkEntry(e)
-		f.checkSentDigest(e)
-		f.Uncertain.note(e)
-		if e.IsAtRest() {
-			f.rest.note(e)
-			f.restSample.Add(e, &f.Downloads)
-		}
-		if f.walked != nil {
-			f.walked[e.Key] = true
-		}
+// Entry compares one entry with its lines.
+func (f *Replay) Entry(e ledger.Entry) {
+	f.Entries++
+	f.Sample.Add(e, &f.Downloads)
+	f.checkEntry(e)
+	f.checkSentDigest(e)
+	f.Uncertain.note(e)
+	f.LostPosts += uint64(e.Posts) - uint64(e.Answers)
+	if e.IsAtRest() {
+		f.rest.Uncertain.note(e)
+		f.rest.LostPosts += uint64(e.Posts) - uint64(e.Answers)
 	}
+}
+
+// endEntries is called when all entries were shown.
+func (f *Replay) endEntries() {
 	for key, it := range f.items {
 		if !it.stored {
 			f.addFinding("I1", key, "the journal knows it as %s, but there is no entry", it.state)
@@ -31,10 +33,10 @@ func (f *replay) checkEntries(entries iter.Seq[ledger.Entry]) {
 }
 
 // checkEntry compares one entry with its replayed lines.
-func (f *replay) checkEntry(e ledger.Entry) {
+func (f *Replay) checkEntry(e ledger.Entry) {
 	it, ok := f.items[e.Key]
 	switch {
-	case !ok && f.stored != nil:
+	case !ok && f.keeper != nil:
 		// Its lines were compared and forgotten at its last line. Only its registrations can still collide with others.
 		f.checkSharedNumbers(e)
 		return
@@ -58,7 +60,7 @@ func (f *replay) checkEntry(e ledger.Entry) {
 	if it.flags != (flags{e.InDoubt, e.PossibleDouble, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Reviewed, e.CutOff != ledger.NotCutOff}) {
 		f.addFinding("I12", e.Key, "the entry's flags are not those of its last line")
 	}
-	if e.Posts != it.posts || e.Answers != it.answers {
+	if !it.old && (e.Posts != it.posts || e.Answers != it.answers) {
 		f.addFinding("I9", e.Key, "the entry counts %d POSTs and %d answers, its lines %d and %d", e.Posts, e.Answers, it.posts, it.answers)
 	}
 	f.checkRegistrations(e, it)
@@ -67,7 +69,7 @@ func (f *replay) checkEntry(e ledger.Entry) {
 
 // checkLastWord checks that an entry has the last word of its route, and no other: delivered by the store's 2xx to the recorded bytes or by a
 // notification, archived by the service's own success.
-func (f *replay) checkLastWord(e ledger.Entry) {
+func (f *Replay) checkLastWord(e ledger.Entry) {
 	switch {
 	case e.State == ledger.Delivered && e.Route.IsAsked():
 		f.addFinding("I12", e.Key, "delivered, though the service of its route says at the end whether it is archived")
@@ -88,58 +90,44 @@ func (f *replay) checkLastWord(e ledger.Entry) {
 // forgotten, and those that their entries do not list any more. If two
 // forgotten entries list the same number, the keeper of the entries finds it
 // (see [Journal]).
-func (f *replay) checkSharedNumbers(e ledger.Entry) {
+func (f *Replay) checkSharedNumbers(e ledger.Entry) {
 	for _, r := range e.Registrations {
 		b, ok := f.bindings[shortNumber(r.Ticket.Remote)]
 		if !ok || b.isBoundTo(e.Key) {
 			continue
 		}
-		if by, ok := f.stored(b.last); ok && !hasIdentity(by, e.FirstID.Generation(int(r.Generation))) {
+		if by, ok := f.entry(b.last); ok && !hasIdentity(by, e.FirstID.Generation(int(r.Generation))) {
 			f.addFinding("I8", e.Key, "it lists registration %s, which was given to %s as clientUUID %s", r.Ticket.Remote, b.last, b.id)
 		}
 	}
 }
 
-// forgetIfLast forgets the lines of an entry where the line just replayed may be its last one.
-func (f *replay) forgetIfLast(key archive.Key, it item) {
-	if f.stored != nil && it.mayStay() {
-		f.forgetEntry(key, it)
-	}
-}
-
-// forgetEntry compares an entry with its lines, if it has no later ones, and forgets them. It keeps the registrations that the
-// entry does not list any more: nothing else would tell later whose they were.
-func (f *replay) forgetEntry(key archive.Key, it item) {
-	e, ok := f.stored(key)
-	if !ok || e.Rev != it.rev {
-		return
-	}
-	f.checkEntry(e)
-	delete(f.items, key)
-	if f.carryOpen(key, it, e) {
-		return
-	}
-	f.LostPosts += uint64(it.posts - it.answers)
-	for _, r := range e.Registrations {
-		if n := shortNumber(r.Ticket.Remote); f.bindings[n].first == key && f.bindings[n].last == key {
-			delete(f.bindings, n)
+// forgetCompared compares the entries that have no later lines with those that were shown, and forgets these. It keeps the
+// registrations that an entry does not list any more: nothing else would tell later whose they were.
+func (f *Replay) forgetCompared() {
+	for _, key := range slices.SortedFunc(maps.Keys(f.items), compareKeys) {
+		e, ok := f.entry(key)
+		if !ok || e.Rev != f.items[key].rev {
+			continue
+		}
+		f.checkEntry(e)
+		delete(f.items, key)
+		for _, r := range e.Registrations {
+			if n := shortNumber(r.Ticket.Remote); f.bindings[n].first == key && f.bindings[n].last == key {
+				delete(f.bindings, n)
+			}
 		}
 	}
+	f.mostNow = max(f.least, 2*len(f.items)) // those that stay are looked up again, so not too often
 }
 
-// mayStay reports whether entries stay in this state for long, or for ever. Only then it is worth looking whether this was the
-// last line.
-func (it item) mayStay() bool {
-	switch it.state {
-	case ledger.Discovered, ledger.Uploaded, ledger.Unclear, ledger.Quarantined:
-		return true
-	}
-	resting := it.source == ledger.Returned || it.source == ledger.Kept || it.source == ledger.Moved || it.source == ledger.Gone
-	return it.state.IsFinal() && resting
-}
+func compareKeys(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }
 
 // checkRegistrations compares the entry's registrations with those its lines bound to it.
-func (f *replay) checkRegistrations(e ledger.Entry, it item) {
+func (f *Replay) checkRegistrations(e ledger.Entry, it item) {
+	if it.old { // some of them are of the lines before
+		return
+	}
 	if all := uint64(len(e.Registrations)) + e.Pruned.Total(); all != uint64(it.tickets) {
 		f.addFinding("I8", e.Key, "registrations: the entry counts %d, its lines %d", all, it.tickets)
 	}
@@ -154,7 +142,7 @@ func (f *replay) checkRegistrations(e ledger.Entry, it item) {
 }
 
 // checkSentDigest compares the recorded digest with the one that left for the registration that was archived or delivered.
-func (f *replay) checkSentDigest(e ledger.Entry) {
+func (f *Replay) checkSentDigest(e ledger.Entry) {
 	for _, r := range e.Registrations {
 		is := e.State == ledger.Archived && r.Ticket.Remote == e.ArchivedRemote || e.State == ledger.Delivered && r.Fate == ledger.Succeeded
 		recorded := e.Package.SHA256

@@ -32,9 +32,27 @@ func newBook(t *testing.T) *book {
 
 func (b *book) append(l ledger.Line) { b.lines = append(b.lines, l.Encode()) }
 
-func (b *book) entry(k archive.Key) (ledger.Entry, bool) {
+// Entry implements Keeper.
+func (b *book) Entry(k archive.Key) (ledger.Entry, bool, error) {
 	e, ok := b.entries[k]
-	return e, ok
+	return e, ok, nil
+}
+
+// FindByRemote implements Keeper.
+func (b *book) FindByRemote(r archive.RemoteID) (archive.Key, bool, error) {
+	for k, e := range b.entries {
+		if slices.ContainsFunc(e.Registrations, func(g ledger.Registration) bool { return g.Ticket.Remote == r }) {
+			return k, true, nil
+		}
+	}
+	return archive.Key{}, false, nil
+}
+
+// forgetting is a replay that looks entries up where it has to remember more than so many.
+func (b *book) forgetting(least int) *Replay {
+	f := NewReplay(b, nil)
+	f.least, f.mostNow = least, least
+	return f
 }
 
 // do commits events to one entry.

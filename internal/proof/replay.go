@@ -3,6 +3,7 @@ package proof
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -10,6 +11,39 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
+
+// readLine is a line and what it says by itself, without the lines before it.
+type readLine struct {
+	ledger.Line
+	key    archive.Key
+	to     ledger.State
+	then   ledger.Source
+	wrong  bool // it names no key, state or source
+	id     archive.ID
+	remote number // that its bumId, or no bumId, is shortened to
+	flags  flags
+}
+
+func (l *readLine) parse() {
+	var keyErr, stateErr, sourceErr error
+	l.key, keyErr = archive.ParseKey(l.Key)
+	if isOfArrival(l.Line) { // its states are those of another machine
+		l.wrong = keyErr != nil
+		return
+	}
+	l.to, stateErr = ledger.ParseState(l.State)
+	l.then, sourceErr = ledger.ParseSource(l.Source)
+	l.wrong = keyErr != nil || stateErr != nil || sourceErr != nil
+	if l.ID != "" {
+		l.id, _ = archive.ParseID(l.ID)
+	}
+	if l.remote = noRemote; l.Remote != "" {
+		l.remote = shortNumber(archive.RemoteID(l.Remote))
+	}
+	l.flags = parseFlags(l.Flags)
+}
+
+var noRemote = shortNumber("")
 
 // item is what is known of one key after the lines that were replayed so far.
 type item struct {
@@ -20,6 +54,7 @@ type item struct {
 	tickets        uint32 // lines that bound a registration to it
 	intent         bool   // the last act was announced and has no outcome yet
 	stored         bool   // an entry with this key was seen
+	old            bool   // its first lines were not shown: what they told is not known
 	flags          flags
 	id             archive.ID
 	success        number    // the registration of which the service said it was successful
@@ -64,8 +99,9 @@ type edge struct {
 	source, then ledger.Source
 }
 
-// replay is the state of one check of a journal and its entries.
-type replay struct {
+// Replay holds the lines of a journal, entries and arrivals against each other. They are shown to it in this order: each line in
+// the order of the journal, then the entries in any order, each once, then the arrivals. [Replay.Finish] says what it found.
+type Replay struct {
 	Report
 	edges           map[edge]bool
 	words           map[string]bool // events that lead anywhere
@@ -74,27 +110,42 @@ type replay struct {
 	arrivals        arrivals
 	beforeReconcile bool // put back, and not reconciled since
 
-	stored   func(archive.Key) (ledger.Entry, bool) // nil: all keys are remembered to the end
-	part     partition                              // the keys whose lines this replay reads
-	open     map[archive.Key]item                   // compared, and not at rest: a later check goes on from them; nil: too many
-	repeated bool                                   // an earlier replay has reported the faults of the journal itself
-	mostKeys int                                    // keys that may be remembered; 0: any number
-
-	rest       Uncertain // of the entries at rest
-	restSample Sample    // of them
-	since      *since    // nil: all lines are replayed
-	walked     map[archive.Key]bool
+	keeper  Keeper  // nil: all keys are remembered to the end
+	failed  error   // of it
+	least   int     // keys that are remembered before any is looked up
+	mostNow int     // the same at this moment
+	before  *Sums   // of the lines before; nil: all lines are shown
+	rest    Resting // of the entries at rest
 }
 
-func newReplay() *replay {
-	f := &replay{
-		edges: map[edge]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
-		bindings: map[number]binding{}, open: map[archive.Key]item{},
-		arrivals: newArrivals(),
+// Keeper keeps the entries.
+type Keeper interface {
+	Entry(archive.Key) (e ledger.Entry, ok bool, err error)
+	FindByRemote(archive.RemoteID) (k archive.Key, ok bool, err error) // the entry that has a registration
+}
+
+// leastItems is how many keys are remembered before those without later lines are compared and forgotten.
+const leastItems = 25_000
+
+// NewReplay returns a replay. With a keeper its memory does not grow with the journal: each entry is compared when its last
+// line was shown, and its lines are forgotten, except the registrations that it does not list any more. The keeper must then
+// look for two things itself: an entry without a line, and a registration that two forgotten entries list. The check of
+// boltledger does so. Nil: it remembers everything, and can name them.
+//
+// With the sums of an earlier replay, and a keeper, it is shown the lines behind that one, the entries that are not at rest,
+// and those that one of the lines is about. The first line about an entry that there was before is then held against no line
+// before it.
+func NewReplay(keeper Keeper, before *Sums) *Replay {
+	f := &Replay{
+		edges: map[edge]bool{}, words: map[string]bool{}, items: map[archive.Key]item{}, bindings: map[number]binding{},
+		arrivals: newArrivals(), keeper: keeper, least: leastItems, mostNow: leastItems, before: before,
 	}
 	for s := range edges() {
 		f.edges[s] = true
 		f.words[s.event] = true
+	}
+	if before != nil {
+		f.goOnFrom(*before)
 	}
 	return f
 }
@@ -103,105 +154,116 @@ func newReplay() *replay {
 // order, each once. If reading them fails, the caller's iterators stop early,
 // and the caller must throw the report away.
 func Check(j Journal, entries iter.Seq[ledger.Entry]) Report {
-	return check(j, entries, mostItems)
+	return NewReplay(nil, nil).check(j, entries)
 }
 
-func check(j Journal, entries iter.Seq[ledger.Entry], most int) Report {
-	f := newReplay()
-	f.stored = j.Entry
-	f.replayPartitions(j, most)
-	f.compareAll(j, entries)
-	return f.Report
+func (f *Replay) check(j Journal, entries iter.Seq[ledger.Entry]) Report {
+	f.showLines(j.Lines)
+	for e := range entries {
+		f.Entry(e)
+	}
+	if j.Arrivals == nil {
+		f.arrivals.items = nil
+	} else {
+		for a := range j.Arrivals {
+			f.Arrival(a)
+		}
+	}
+	return f.Finish(j.Head, j.Balance)
 }
 
-// compareAll compares what the lines tell with the entries and the balance.
-func (f *replay) compareAll(j Journal, entries iter.Seq[ledger.Entry]) {
-	f.checkEntries(entries)
-	if j.Balance != nil && *j.Balance != f.Balance {
+func (f *Replay) showLines(lines iter.Seq2[uint64, []byte]) {
+	var at ledger.Head
+	for n, stored := range lines {
+		if at = at.Next(stored); n != at.N {
+			f.addFinding("I14", archive.Key{}, "line %d stands where line %d belongs", n, at.N)
+		}
+		l, err := ledger.ParseLine(stored)
+		f.Line(at, l, err)
+	}
+}
+
+// Line replays one line: at is the end of the chain with it, err why it cannot be parsed.
+func (f *Replay) Line(at ledger.Head, stored ledger.Line, err error) {
+	f.Lines, f.Head = at.N, at
+	l := readLine{Line: stored}
+	switch {
+	case err != nil:
+		f.addFinding("I14", archive.Key{}, "line %d cannot be read", at.N)
+		return
+	case l.N != at.N:
+		f.addFinding("I14", archive.Key{}, "line %d calls itself %d", at.N, l.N)
+		return
+	}
+	f.Acts.AddLine(stored)
+	switch {
+	case at.N == 1:
+		if l.Event != "created" || l.Key != "" || l.Ledger == "" {
+			f.addFinding("I14", archive.Key{}, "the first line does not say which ledger it opens")
+		}
+	case l.Key == "":
+		f.replayMark(stored)
+	case isOfArrival(stored):
+		l.parse()
+		f.replayArrival(&l)
+	default:
+		l.parse()
+		f.replayLine(&l)
+	}
+	if f.keeper != nil && len(f.items) > f.mostNow {
+		f.forgetCompared()
+	}
+}
+
+// Err says why the keeper failed; nil: it did not.
+func (f *Replay) Err() error { return f.failed }
+
+// entry looks an entry up.
+func (f *Replay) entry(k archive.Key) (e ledger.Entry, ok bool) {
+	e, ok, err := f.keeper.Entry(k)
+	f.failed = errors.Join(f.failed, err)
+	return e, ok && err == nil
+}
+
+// Finish returns the report. head is the end of the journal as the ledger, or better somebody else, keeps it, and b the
+// balance as the ledger counts it; nil: it does not.
+func (f *Replay) Finish(head ledger.Head, b *ledger.Balance) Report {
+	if f.Head != head {
+		f.addFinding("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, head.N, head.Hash)
+	}
+	f.endEntries()
+	f.endArrivals()
+	if f.before != nil && b != nil {
+		f.Balance = *b // its reader compares it with the entries
+		f.countSample()
+	}
+	if b != nil && *b != f.Balance {
 		f.addFinding("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
 	}
-	f.compareArrivals(j.Arrivals)
 	if !f.Balance.IsBalanced() {
 		f.addFinding("I1", archive.Key{}, "the balance does not agree: %v", f.Balance)
 	}
-	for _, its := range []map[archive.Key]item{f.items, f.open} {
-		for _, it := range its {
-			f.LostPosts += uint64(it.posts - it.answers)
-		}
-	}
-}
-
-// replayJournal replays all lines: it checks the chain, the numbers, and the history of each key. It reports false where it
-// stopped because more keys are open than may be remembered.
-func (f *replay) replayJournal(j Journal) bool {
-	first := f.since == nil
-	var only *partition
-	if f.repeated {
-		only = &f.part
-	}
-	for l := range readAhead(j.Lines, only) {
-		n := l.number
-		if l.other {
-			first = false
-			continue
-		}
-		if l.err == nil && !f.repeated { // the first replay reads all lines
-			f.Acts.AddLine(l.Line)
-		}
-		if !f.repeated {
-			f.Lines++
-			f.Head = f.Head.Next(l.stored)
-			if n != f.Lines {
-				f.addFinding("I14", archive.Key{}, "line %d stands where line %d belongs", n, f.Lines)
-			}
-		}
-		switch {
-		case l.err != nil:
-			f.findOnce("I14", archive.Key{}, "line %d cannot be read", n)
-		case l.N != n:
-			f.findOnce("I14", archive.Key{}, "line %d calls itself %d", n, l.N)
-		case first:
-			if l.Event != "created" || l.Key != "" || l.Ledger == "" {
-				f.findOnce("I14", archive.Key{}, "the first line does not say which ledger it opens")
-			}
-		case l.Key == "":
-			f.replayMark(l.Line)
-		case isOfArrival(l.Line):
-			if !f.repeated { // the first replay reads all lines
-				f.replayArrival(l)
-			}
-		default:
-			f.replayLine(l)
-		}
-		first = false
-		if f.mostKeys > 0 && len(f.items) > f.mostKeys {
-			return false
-		}
-	}
-	if f.Head != j.Head {
-		f.findOnce("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, j.Head.N, j.Head.Hash)
-	}
-	return true
+	f.Uncertain.sort()
+	return f.Report
 }
 
 // replayMark replays a line about the ledger as a whole.
-func (f *replay) replayMark(l ledger.Line) {
+func (f *Replay) replayMark(l ledger.Line) {
 	f.Marks++
 	m := ledger.Mark{Name: l.Event}
 	switch {
 	case !slices.Contains(ledger.MarkNames(), l.Event) || l.State != "" || l.UID == nil:
-		f.findOnce("I14", archive.Key{}, "line %d tells of %q, which is no event of a ledger", l.N, l.Event)
+		f.addFinding("I14", archive.Key{}, "line %d tells of %q, which is no event of a ledger", l.N, l.Event)
 	case uint64(l.Rev) != f.Marks:
-		f.findOnce("I5", archive.Key{}, "line %d is the mark number %d, it calls itself %d", l.N, f.Marks, l.Rev)
+		f.addFinding("I5", archive.Key{}, "line %d is the mark number %d, it calls itself %d", l.N, f.Marks, l.Rev)
 	case l.Event == ledger.MarkReconciled && !f.Safe:
-		f.findOnce("I15", archive.Key{}, "line %d leaves a safe mode that nothing entered", l.N)
+		f.addFinding("I15", archive.Key{}, "line %d leaves a safe mode that nothing entered", l.N)
 	}
 	if l.Event == ledger.MarkIndex && l.UID != nil {
 		f.addAcceptedIndex(AcceptedIndex{Vault: archive.VaultID(l.Vault), Gave: l.Cause, At: l.At, UID: uint32(*l.UID)})
 	}
-	f.noteDownload(l)
 	if wrong := f.Downloads.AddLine(l); wrong != "" {
-		f.findOnce("I11", archive.Key{}, "line %d tells of a download, and %s", l.N, wrong)
+		f.addFinding("I11", archive.Key{}, "line %d tells of a download, and %s", l.N, wrong)
 	}
 	f.Safe = f.Safe && l.Event != ledger.MarkReconciled || m.EntersSafeMode()
 	f.beforeReconcile = f.beforeReconcile && f.Safe
@@ -212,28 +274,25 @@ func (f *replay) replayMark(l ledger.Line) {
 }
 
 // replayLine replays one line of an entry.
-func (f *replay) replayLine(l *readLine) {
+func (f *Replay) replayLine(l *readLine) {
 	key, to, then := l.key, l.to, l.then
 	switch {
 	case !f.words[l.Event]:
-		f.findOnce("I14", key, "line %d tells of %q, which is no event", l.N, l.Event)
+		f.addFinding("I14", key, "line %d tells of %q, which is no event", l.N, l.Event)
 		return
 	case l.wrong:
-		f.findOnce("I14", key, "line %d names no key, state or source", l.N)
-		return
-	case f.stored != nil && !f.part.hasKey(l.Key):
+		f.addFinding("I14", key, "line %d names no key, state or source", l.N)
 		return
 	}
 	it, known := f.items[key]
-	if f.since != nil && !known && l.Rev > 1 {
-		f.since.restChanged = true
-		return
+	if !known && f.before != nil && l.Rev > 1 {
+		it = item{old: true, rev: l.Rev - 1, intent: true, flags: l.flags}
 	}
 	// A missing revision is a lost line; a repeated one is a second writer.
 	if l.Rev != it.rev+1 {
 		f.addFinding("I5", key, "line %d is revision %d after revision %d", l.N, l.Rev, it.rev)
 	}
-	if !f.hasEdge(it, l, to, then) {
+	if !(it.old && !known) && !f.hasEdge(it, l, to, then) {
 		f.addFinding(brokenPromise(l.Event, it.state, to), key, "line %d: %s leads from %s/%s to %s/%s", l.N, describeEvent(l), it.state, it.source, to, then)
 	}
 	it.rev = l.Rev
@@ -251,11 +310,10 @@ func (f *replay) replayLine(l *readLine) {
 	f.Balance.CountChange(it.state, to)
 	it.state, it.source = to, then
 	f.items[key] = it
-	f.forgetIfLast(key, it)
 }
 
 // hasEdge reports whether an edge of the state machine goes from where the item is to where the line says.
-func (f *replay) hasEdge(it item, l *readLine, to ledger.State, then ledger.Source) bool {
+func (f *Replay) hasEdge(it item, l *readLine, to ledger.State, then ledger.Source) bool {
 	s := edge{event: l.Event, word: l.Status, from: it.state, to: to}
 	if l.Event == (ledger.NotificationSeen{}).JournalName() {
 		s.word = "" // it may be any pair of codes; see replayNotification
@@ -306,7 +364,7 @@ var intents = map[string]bool{
 }
 
 // replayRemote replays intents, outcomes and registrations.
-func (f *replay) replayRemote(key archive.Key, it *item, l *readLine) {
+func (f *Replay) replayRemote(key archive.Key, it *item, l *readLine) {
 	// Until the service was asked, an entry in doubt may already have been sent by the lost part of the ledger.
 	if intents[l.Event] && (it.flags.needsReconcile || f.beforeReconcile) {
 		f.addFinding("I15", key, "line %d: %s, before the service was asked what the ledger forgot", l.N, l.Event)
@@ -356,9 +414,9 @@ func (f *replay) replayRemote(key archive.Key, it *item, l *readLine) {
 }
 
 // replayStatus replays what the service said: an entry is archived by its success alone, and a second success is flagged.
-func (f *replay) replayStatus(key archive.Key, it *item, l *readLine, to ledger.State) {
+func (f *Replay) replayStatus(key archive.Key, it *item, l *readLine, to ledger.State) {
 	if l.Remote != "" {
-		if b, ok := f.bindings[l.remote]; !ok || !b.isBoundTo(key) {
+		if b, ok := f.bindings[l.remote]; !b.isBoundTo(key) && (ok || !it.old) {
 			f.addFinding("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
 		}
 	}
@@ -366,17 +424,17 @@ func (f *replay) replayStatus(key archive.Key, it *item, l *readLine, to ledger.
 	if (heard || l.Event == (ledger.Recovered{}).JournalName() && to == ledger.Archived) && it.success == (number{}) {
 		it.success = l.remote
 	}
-	if first := it.success; heard && first != noSuccess && first != l.remote && !l.flags.double {
+	if first := it.success; !it.old && heard && first != noSuccess && first != l.remote && !l.flags.double {
 		f.addFinding("I2", key, "line %d: a second registration is archived, %s, and the entry does not say so", l.N, l.Remote)
 	}
-	if to == ledger.Archived && it.success == (number{}) {
+	if to == ledger.Archived && it.success == (number{}) && !it.old {
 		f.addFinding("I12", key, "line %d: archived without the service's success", l.N)
 		it.success = noSuccess // reported once
 	}
 }
 
 // replayNotification checks that a notification of the business network led to an end only where it tells of that end.
-func (f *replay) replayNotification(key archive.Key, it item, l *readLine, to ledger.State) {
+func (f *Replay) replayNotification(key archive.Key, it item, l *readLine, to ledger.State) {
 	if l.Event != (ledger.NotificationSeen{}).JournalName() || to == it.state {
 		return
 	}
@@ -387,7 +445,7 @@ func (f *replay) replayNotification(key archive.Key, it item, l *readLine, to le
 }
 
 // replaySeal checks that the bytes that left in an accepted upload are the package as it was sealed last.
-func (f *replay) replaySeal(key archive.Key, it *item, l *readLine) {
+func (f *Replay) replaySeal(key archive.Key, it *item, l *readLine) {
 	is := parseSeal(l.Seal)
 	if l.Event == (ledger.ValidationKept{}).JournalName() {
 		return // the digest is that of a file which the network made
@@ -407,7 +465,7 @@ func (f *replay) replaySeal(key archive.Key, it *item, l *readLine) {
 // the one that says what may not be done.
 type flags struct{ inDoubt, double, needsReconcile, sameNumber, strangeDate, reviewed, cutOff bool }
 
-func (it *item) replayFlags(f *replay, key archive.Key, l *readLine) {
+func (it *item) replayFlags(f *Replay, key archive.Key, l *readLine) {
 	now := l.flags
 	was := it.flags
 	if was.inDoubt && !now.inDoubt || was.double && !now.double && !provesEmpty(l) ||

@@ -17,17 +17,6 @@ type Journal struct {
 	Balance *ledger.Balance           // as the ledger counts it; may be nil
 
 	Arrivals iter.Seq[arrival.Arrival] // as they are stored, each once; may be nil
-
-	// Entry returns an entry as it is stored. If it is given, memory does not
-	// grow with the journal: each entry is compared at its last line, and its
-	// lines are forgotten, except the registrations that it does not list any
-	// more. The keeper of the entries must then look for two things itself: an
-	// entry without a line, and a registration that two forgotten entries list.
-	// Verify of boltledger does so. Nil: not given.
-	Entry func(archive.Key) (ledger.Entry, bool)
-
-	// ByRemote returns the entry that has a registration. Continue alone asks for it, for documents that were downloaded.
-	ByRemote func(archive.RemoteID) (ledger.Entry, bool)
 }
 
 // Finding is one broken promise.

@@ -51,11 +51,9 @@ func TestCheck_NoFalseAlarm(t *testing.T) {
 			}
 			t.Fatalf("seed %d: %v", seed, r.Findings)
 		}
-		j := b.journal()
-		j.Entry = b.entry
-		for _, most := range []int{mostItems, 2, 1} {
-			forgetful := check(j, slices.Values(entries), most)
-			kit.Need(t, reflect.DeepEqual(forgetful, r), "seed %d: forgetting what rests, at most %d at once: %+v, without: %+v", seed, most, forgetful, r)
+		for _, least := range []int{leastItems, 2, 1} {
+			forgetful := b.forgetting(least).check(b.journal(), slices.Values(entries))
+			kit.Need(t, reflect.DeepEqual(forgetful, r), "seed %d: forgetting more than %d: %+v, without: %+v", seed, least, forgetful, r)
 		}
 	}
 	kit.Check(t, len(states) >= 8 && states[ledger.Archived] >= 20, "the walks ended in few states only: %v", states)
@@ -116,12 +114,12 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 			accepted(key), says(r, archive.Successful), ledger.PlaceIntended{Dest: "there"}, ledger.Placed{})
 	}
 	b.do(101, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(101)})
-	f, j := newReplay(), b.journal()
-	f.stored = b.entry
-	f.replayPartitions(j, mostItems)
+	f := b.forgetting(5)
+	f.showLines(b.journal().Lines)
+	kit.Check(t, len(f.items) <= 10, "%d entries are remembered at the end of the journal, want ten at most", len(f.items))
+	f.forgetCompared()
 	kit.Check(t, len(f.items) == 0 && len(f.bindings) == 0 && f.OK(),
 		"%d entries and %d registrations are remembered: %v", len(f.items), len(f.bindings), f.Findings)
-	j.Entry = b.entry
 	for what, spoil := range map[string]func(e *ledger.Entry){
 		"Posts":   func(e *ledger.Entry) { e.Posts++ },
 		"State":   func(e *ledger.Entry) { e.State = ledger.Delivered },
@@ -132,62 +130,13 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 		broken := whole
 		spoil(&broken)
 		b.entries[archive.Key{50}] = broken
-		r := Check(j, maps.Values(b.entries))
+		r := b.forgetting(5).check(b.journal(), maps.Values(b.entries))
 		kit.Check(t, !r.OK() && r.Findings[0].Key == whole.Key, "%s: findings = %v, want one of %s", what, r.Findings, whole.Key)
 		b.entries[archive.Key{50}] = whole
 	}
 	delete(b.entries, archive.Key{50})
-	r := Check(j, maps.Values(b.entries))
+	r := b.forgetting(5).check(b.journal(), maps.Values(b.entries))
 	kit.Check(t, !r.OK(), "an entry is gone: no finding, want one")
-}
-
-// TestCheck_I21_ByTurns: where more is on its way at once than may be remembered, all of it is folded all the same, by turns,
-// and what is wrong is found once.
-func TestCheck_I21_ByTurns(t *testing.T) {
-	b := newBook(t)
-	const n = 200
-	each := func(evs func(r archive.RemoteID, key byte) []ledger.Event) {
-		for key := byte(1); key <= n; key++ {
-			b.do(key, evs(archive.RemoteID(fmt.Sprint("bum-", key)), key)...)
-		}
-	}
-	each(func(_ archive.RemoteID, key byte) []ledger.Event {
-		return []ledger.Event{ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(key)}, seal(key), ledger.RegisterIntended{}}
-	})
-	each(func(r archive.RemoteID, key byte) []ledger.Event {
-		return []ledger.Event{got(r), ledger.UploadIntended{}, accepted(key)}
-	})
-	most, walks := 0, 0
-	j := b.journal()
-	j.Entry = b.entry
-	j.Lines = func(yield func(uint64, []byte) bool) {
-		walks++
-		numbered(b.lines)(yield)
-	}
-	f := newReplay()
-	f.stored = func(k archive.Key) (ledger.Entry, bool) {
-		most = max(most, len(f.items))
-		return b.entry(k)
-	}
-	const room = 20
-	f.replayPartitions(j, room)
-	if walks < n/room || len(f.items) != 0 || !f.OK() || f.Balance != b.balance || f.Lines != uint64(len(b.lines)) || f.Head != j.Head || most > room {
-		t.Errorf("%d walks, %d entries left, %d at once, %v, %v", walks, len(f.items), most, f.Balance, f.Findings)
-	}
-	b.edit(5, func(l *ledger.Line) { l.N = 7 }) // the walk of no key can read it
-	j.Lines = numbered(b.lines)
-	want := check(Journal{Lines: j.Lines, Head: j.Head, Balance: j.Balance}, maps.Values(b.entries), 0)
-	got := check(j, maps.Values(b.entries), room)
-	sorted := func(r Report) (s []string) {
-		for _, f := range r.Findings {
-			s = append(s, f.String())
-		}
-		slices.Sort(s)
-		return s
-	}
-	if want.OK() || !slices.Equal(sorted(got), sorted(want)) {
-		t.Errorf("by turns %q, at once %q", sorted(got), sorted(want))
-	}
 }
 
 // TestCheck_MemoryPerEntry: a million entries are checked in some hundreds of
@@ -213,8 +162,8 @@ func TestCheck_MemoryPerEntry(t *testing.T) {
 		}
 	}
 	before := heap()
-	f := newReplay()
-	f.replayJournal(Journal{Lines: lines})
+	f := NewReplay(nil, nil)
+	f.showLines(lines)
 	used := (heap() - before) / n
 	t.Logf("%d bytes an entry with one registration", used)
 	kit.Check(t, len(f.items) == n && used <= 400, "%d entries, %d bytes for each", len(f.items), used)
@@ -249,18 +198,14 @@ func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
 	for name, two := range map[string][2]func(*book, byte){"TheFirst": {folded, listed}, "TheSecond": {listed, folded}, "Both": {folded, folded}} {
 		b := newBook(t)
 		two[0](b, 1)
-		one := b.journal()
-		one.Entry = b.entry
-		r := Check(one, maps.Values(b.entries))
+		r := b.forgetting(1).check(b.journal(), maps.Values(b.entries))
 		kit.Check(t, r.OK(), "%s: before the second: %v", name, r.Findings)
 		two[1](b, 2)
-		b.do(3, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "three"}) // and something that takes up room
+		b.do(3, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "three"}) // and something more to remember
 		b.do(4, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "four"})
-		j := b.journal()
-		j.Entry = b.entry
-		for _, most := range []int{mostItems, 1, 1, 1, 1} { // whose turn it is first, chance decides
-			r := check(j, maps.Values(b.entries), most)
-			kit.Check(t, !r.OK() && r.Findings[0].Promise == "I8", "%s: at most %d at once: %v", name, most, r.Findings)
+		for _, least := range []int{leastItems, 2, 1} {
+			r := b.forgetting(least).check(b.journal(), maps.Values(b.entries))
+			kit.Check(t, !r.OK() && r.Findings[0].Promise == "I8", "%s: forgetting more than %d: %v", name, least, r.Findings)
 		}
 	}
 }

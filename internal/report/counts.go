@@ -1,7 +1,6 @@
 package report
 
 import (
-	"hash/maphash"
 	"math/big"
 	"slices"
 	"time"
@@ -23,8 +22,7 @@ type counts struct {
 	sealed     uint64 // of all: sealed at least once
 	registered uint64 // of all: registered more than once
 
-	registrations numberSet // of all
-	totals        map[billed]ledger.Total
+	totals map[billed]ledger.Total
 
 	needs              map[string]*need
 	remarks            map[string]*need
@@ -65,8 +63,7 @@ func newCounts(c Config) *counts {
 	return &counts{
 		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
 		months: newMonths(), senders: newSenders(), match: newMatcher(c.Expected), since: newSince(c.Select.SinceLast),
-		spans:         durations{counts: map[time.Duration]uint64{}},
-		registrations: numberSet{seed: maphash.MakeSeed()},
+		spans: durations{counts: map[time.Duration]uint64{}},
 	}
 }
 
@@ -98,7 +95,6 @@ func (t *counts) countEntry(one readEntry) error {
 		t.registered++
 	}
 	t.deliveries.countEntry(e)
-	t.registrations.addOf(e)
 	for _, one := range e.Transactions() {
 		more := one.Total(e.Vault, t.c.Location)
 		k := billed{e.Vault, more.Year, more.Month}

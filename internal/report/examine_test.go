@@ -10,168 +10,54 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/proof"
 	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
-// countedSource counts how often the journal is read from its first line on, and has one more entry where there is one.
-type countedSource struct {
+// moreSource has one more entry.
+type moreSource struct {
 	Source
-	more  []ledger.Entry
-	reads int
+	more ledger.Entry
 }
 
-func (s *countedSource) Lines(from uint64, fn func(n uint64, line []byte) error) error {
-	if from == 1 {
-		s.reads++
+func (s moreSource) EntriesOldestFirst(fn func(ledger.Entry) error) error {
+	if err := s.Source.EntriesOldestFirst(fn); err != nil {
+		return err
 	}
-	return s.Source.Lines(from, fn)
+	return fn(s.more)
 }
 
-func (s *countedSource) EntriesOldestFirst(fn func(ledger.Entry) error) error {
-	err := s.Source.EntriesOldestFirst(fn)
-	for _, e := range s.more {
-		if err == nil {
-			err = fn(e)
-		}
-	}
-	return err
-}
-
-// A ledger in which nothing differs is read once, by a check whose memory does not grow with it. Where something differs the second
-// check names it: an entry without a line, and a registration that two entries list.
-func TestExamine_I1_I8_OnceOrThoroughly(t *testing.T) {
-	c := filled(t, "test").config()
-	sound := &countedSource{Source: c.Ledger}
-	c.Ledger = sound
-	a := examine(t, c)
-	kit.Check(t, sound.reads == 1 && len(a.Summary.Check.Findings) <= 0,
-		"%d reads, %+v", sound.reads, a.Summary.Check.Findings)
-	var twin ledger.Entry
-	kit.Must(t, sound.EntriesOldestFirst(func(e ledger.Entry) error { twin = e; return nil }))
-	twin.Key = archive.NewKey(noon)
-	wrong := &countedSource{Source: sound.Source, more: []ledger.Entry{twin}}
-	c.Ledger = wrong
-	a = examine(t, c)
-	named := func(f finding) bool {
-		return f.Key == twin.Key.String() && strings.Contains(f.Text, "there is an entry, but no line of the journal")
-	}
-	kit.Check(t, wrong.reads == 2 && slices.ContainsFunc(a.Summary.Check.Findings, named),
-		"%d reads, %+v", wrong.reads, a.Summary.Check.Findings)
-}
-
-// Of a ledger with more entries than the second check may remember, the report tells that something differs, and who names it.
-func TestExamine_I21_TooManyToName(t *testing.T) {
-	c := filled(t, "test").config()
-	var twin ledger.Entry
-	kit.Must(t, c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-		if len(e.Registrations) > 0 {
-			twin = e
-		}
-		return nil
-	}))
-	twin.Key = archive.NewKey(noon)
-	source := &countedSource{Source: c.Ledger, more: []ledger.Entry{twin}}
-	c.Ledger = source
-	a := kit.Value(examineNaming(t.Context(), c, 3))(t)
-	for _, want := range []string{"the entries add up to another balance", "two entries list the same registration; vaultd verify --whole names them"} {
-		kit.Check(t, slices.ContainsFunc(a.Summary.Check.Findings, func(f finding) bool { return strings.Contains(f.Text, want) }),
-			"%q is not among %+v", want, a.Summary.Check.Findings)
-	}
-	kit.Check(t, source.reads == 1 && !a.Summary.Check.Agrees,
-		"%d reads, agrees %v", source.reads, a.Summary.Check.Agrees)
-}
-
-// I12: an examination that was made before is not believed where the entries tell otherwise: everything is examined, and the report rests on
-// nothing. Problems that were found with records stand in the report too.
-func TestExamine_I12_I14_EarlierOneIsNotBelieved(t *testing.T) {
-	c := filled(t, "test").config()
-	proven := examine(t, c).proof
-	rests := &RestsOn{Line: 5, At: noon.Add(-time.Hour), Whole: noon.Add(-2 * time.Hour), ToLine: 3, Entries: 2}
+// I12: an examination that rests on an earlier one is not believed where the entries tell otherwise, and where everything was
+// examined the report tells that they do. Problems that were found with records are in the report too.
+func TestExamine_I12_I14_EntriesThatTellOtherwise(t *testing.T) {
+	twin := ledger.Entry{Key: archive.NewKey(noon), State: ledger.Archived, Rev: 1}
 	for name, row := range map[string]struct {
 		spoil func(c *Config)
-		rests bool
 		found string // empty: nothing
 	}{
-		"Right":    {func(*Config) {}, true, ""},
-		"Balance":  {func(c *Config) { c.Examined.Proof.Balance.Seen++ }, false, ""},
-		"Finding":  {func(c *Config) { c.Examined.Proof.Findings = []proof.Finding{{Promise: "I1", Text: "x"}} }, false, ""},
-		"Problems": {func(c *Config) { c.Problems = []ledger.Problem{{Where: "pages", What: "page 7 is wrong"}} }, false, "pages: page 7 is wrong"},
-		"Entries": {func(c *Config) {
-			twin := ledger.Entry{Key: archive.NewKey(noon), State: ledger.Archived, Rev: 1}
-			c.Ledger = &countedSource{Source: c.Ledger, more: []ledger.Entry{twin}}
-		}, false, "there is an entry, but no line of the journal"},
+		"Right":    {func(*Config) {}, ""},
+		"Balance":  {func(c *Config) { c.Examined.Proof.Balance.Seen++ }, "the entries add up to another balance"},
+		"Entries":  {func(c *Config) { c.Ledger = moreSource{c.Ledger, twin} }, "the entries add up to another balance"},
+		"Problems": {func(c *Config) { c.Problems = []ledger.Problem{{Where: "pages", What: "page 7 is wrong"}} }, "pages: page 7 is wrong"},
 	} {
-		c := c
-		c.Examined = &Examined{Proof: proven, RestsOn: rests}
-		row.spoil(&c)
-		s := examine(t, c).Summary
-		isFound := slices.ContainsFunc(s.Check.Findings, func(f finding) bool { return row.found != "" && strings.Contains(f.Text, row.found) })
-		if (s.Check.RestsOn != nil) != row.rests || isFound != (row.found != "") || s.Check.Agrees != (row.found == "") {
-			t.Errorf("%s: %+v, want (s.Check.RestsOn != nil) = %v, isFound = %v, s.Check.Agrees = %v", name, s.Check, row.rests, (row.found != ""), (row.found == ""))
-		}
-		says := strings.Contains(s.Result.Text, "rests on the examination of")
-		kit.Check(t, says == row.rests, "%s: %s, want says = %v", name, s.Result.Text, row.rests)
-	}
-}
-
-// Numbers count as equal where two entries have them, and only there: an entry may list one twice, and some have none.
-func TestNumberSet_Equal(t *testing.T) {
-	c := newCounts(Config{})
-	add := func(numbers ...archive.RemoteID) bool {
-		var e ledger.Entry
-		for _, n := range numbers {
-			e.Registrations = append(e.Registrations, ledger.Registration{Ticket: archive.Ticket{Remote: n}})
-		}
-		c.registrations.addOf(e)
-		return c.registrations.hasEqual()
-	}
-	kit.Check(t, !add("bum-1", "bum-2", "bum-1") && !add("") && !add("", "bum-11") && !add(),
-		"different numbers are equal")
-	kit.Check(t, add("bum-2"), "equal numbers differ")
-}
-
-// acted is a flood with a line in front about what a person did.
-type acted struct{ flood }
-
-func (f acted) Lines(from uint64, fn func(uint64, []byte) error) error {
-	n := uint64(0)
-	tell := func(_ uint64, line []byte) error {
-		if n++; n == 2 {
-			m := ledger.MarkLine(2, 1, ledger.Mark{Name: ledger.MarkDisposal, By: ledger.Operator{UID: 1001}, At: noon})
-			if err := fn(n, m.Encode()); err != nil {
-				return err
+		for _, rests := range []*RestsOn{nil, {Line: 5, At: noon.Add(-time.Hour), Whole: noon.Add(-2 * time.Hour), ToLine: 3, Entries: 2}} {
+			c := filled(t, "test").config()
+			c.Examined.RestsOn = rests
+			row.spoil(&c)
+			a, err := Examine(t.Context(), c)
+			if rests != nil && strings.Contains(row.found, "balance") {
+				kit.Fails(t, name+": a report that rests on an earlier examination", err, ErrExaminedBefore)
+				continue
 			}
-			n++
+			kit.Must(t, err)
+			s := a.Summary
+			isFound := slices.ContainsFunc(s.Check.Findings, func(f finding) bool { return row.found != "" && strings.Contains(f.Text, row.found) })
+			kit.Check(t, isFound == (row.found != "") && s.Check.Agrees == !isFound && (s.Check.RestsOn != nil) == (rests != nil),
+				"%s: %+v, want the finding %q, resting on %+v", name, s.Check, row.found, rests)
+			says := strings.Contains(s.Result.Text, "rests on the examination of")
+			kit.Check(t, says == (rests != nil), "%s: %s, want says = %v", name, s.Result.Text, rests != nil)
 		}
-		if n < from {
-			return nil
-		}
-		l, err := ledger.ParseLine(line)
-		if l.N = n; err != nil {
-			return err
-		}
-		return fn(n, l.Encode())
 	}
-	return f.flood.Lines(1, tell)
-}
-
-// A journal with more folders on their way than the check remembers is replayed several times, and each of its lines counts once.
-func TestExamine_I32_LinesCountOnce(t *testing.T) {
-	kit.Long(t, "26,000 folders, replayed several times")
-	if kit.Race {
-		t.Skip("takes a minute with the race detector")
-	}
-	f := acted{flood{26_000}} // which finds no entry again, so that none is forgotten
-	c := f.flood.config(t)
-	c.Head = ledger.Head{}
-	kit.Must(t, f.Lines(1, func(_ uint64, line []byte) error { c.Head = c.Head.Next(line); return nil }))
-	source := &countedSource{Source: f}
-	c.Ledger = source
-	a := examine(t, c)
-	kit.Check(t, a.Summary.ManualActions == 1 && len(a.Summary.Check.Findings) <= 0 && source.reads >= 3,
-		"%d acts in %d reads, %+v", a.Summary.ManualActions, source.reads, a.Summary.Check.Findings)
 }
 
 // refused adds to a shelf what is not checked: a folder that was refused, whose sidecar tries whatever a text can try, and

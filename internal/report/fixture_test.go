@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/billing"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
 	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
@@ -56,12 +57,23 @@ func (s *shelf) config() Config {
 	info := s.Info()
 	info.ReceiptKeys = []string{"MCowBQYDK2VwAyEAhe4JE+CC8ucd7wo1ka6N73ebL0rXMdSngpnKp8xA9zA="} // each ledger makes its own
 	return Config{
-		Ledger: s.Ledger, Info: info, Head: s.Head(), Balance: s.Balance(), Made: noon,
+		Ledger: s.Ledger, Info: info, Head: s.Head(), Examined: examined(s.t, s.Ledger, s.Head(), s.Balance()), Made: noon,
 		Location: time.FixedZone("CET", 3600), Program: "vaultd 1.2.0", Host: "files01", By: "anna (uid 1000)", AlertAfter: 12 * time.Hour,
 		Rule:   billing.Rule{Price: "0.35", Currency: "EUR"},
 		Person: func(uid uint32) string { return fmt.Sprintf("<b>user %d</b>", uid) },
 		Reason: func(archive.Key, uint32) (string, error) { return "<i>ask first</i>", nil },
 	}
+}
+
+// examined examines all of a ledger.
+func examined(t testing.TB, l Source, head ledger.Head, b ledger.Balance) Examined {
+	t.Helper()
+	journal := proof.Journal{Head: head, Balance: &b, Lines: func(yield func(uint64, []byte) bool) {
+		kit.Must(t, l.Lines(1, func(n uint64, line []byte) error { yield(n, line); return nil }))
+	}}
+	return Examined{Proof: proof.Check(journal, func(yield func(ledger.Entry) bool) {
+		kit.Must(t, l.EntriesOldestFirst(func(e ledger.Entry) error { yield(e); return nil }))
+	})}
 }
 
 func examine(t testing.TB, c Config) *Audit {

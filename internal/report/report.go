@@ -25,13 +25,12 @@ type Source interface {
 
 // Config says what an audit is about and how it is written.
 type Config struct {
-	Ledger  Source
-	Info    ledger.Info
-	Head    ledger.Head    // of the journal when the audit begins
-	Balance ledger.Balance // as the ledger counts it, of the same moment
-	Safe    string         // why the ledger is in safe mode, and what it does not know; empty: it is not
+	Ledger Source
+	Info   ledger.Info
+	Head   ledger.Head // of the journal when the audit begins
+	Safe   string      // why the ledger is in safe mode, and what it does not know; empty: it is not
 
-	Examined *Examined        // up to Head; nil: Examine examines everything
+	Examined Examined         // up to Head
 	Problems []ledger.Problem // with records of the ledger, that were found before
 
 	Select     Selection

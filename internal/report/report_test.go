@@ -175,6 +175,7 @@ func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
 	s := filled(t, "production")
 	c := s.config()
 	c.Ledger = lying{s.Ledger}
+	c.Examined = examined(t, c.Ledger, s.Head(), s.Balance())
 	a := examine(t, c)
 	kit.Check(t, a.Summary.Result.Code == "contradiction" && len(a.Summary.Check.Findings) >= 2,
 		`%+v, want a.Summary.Result.Code = "contradiction", len(a.Summary.Check.Findings) >= 2`, a.Summary.Check)
@@ -182,11 +183,12 @@ func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
 	if at, balance := strings.Index(text, "I12"), strings.Index(text, "<h2>Balance"); at < 0 || at > balance {
 		t.Errorf("the findings stand at %d, the balance at %d", at, balance)
 	}
-	c = s.config()
-	c.Balance.Seen++
+	b, head := s.Balance(), s.Head()
+	b.Seen++
+	c.Ledger, c.Examined = s.Ledger, examined(t, s.Ledger, s.Head(), b)
 	kit.Check(t, !examine(t, c).Summary.Check.Agrees, "a wrong balance agrees")
-	c = s.config()
-	c.Head.Hash[3] ^= 1
+	head.Hash[3] ^= 1
+	c.Examined = examined(t, s.Ledger, head, s.Balance())
 	kit.Check(t, !examine(t, c).Summary.Check.Agrees, "a broken chain agrees")
 }
 

@@ -20,12 +20,7 @@ type restsOn struct {
 }
 
 // restsOn is the earlier examination that the audit rests on; nil: everything was examined for it.
-func (a *Audit) restsOn() *RestsOn {
-	if a.c.Examined == nil {
-		return nil
-	}
-	return a.c.Examined.RestsOn
-}
+func (a *Audit) restsOn() *RestsOn { return a.c.Examined.RestsOn }
 
 // summarizeRestsOn gives it for the report.
 func (a *Audit) summarizeRestsOn() *restsOn {

@@ -86,7 +86,7 @@ func (c *Checker) Check(ctx context.Context) (r Result) {
 
 // Verification is how a check verifies the ledger: all of it.
 func (c *Checker) Verification() Verification {
-	return Verification{StateDir: c.StateDir, Program: c.Program, Executable: c.Executable, Whole: true, Now: func() time.Time { return c.Now().Wall }, quiet: true}
+	return Verification{StateDir: c.StateDir, Program: c.Program, Executable: c.Executable, Whole: true, Now: func() time.Time { return c.Now().Wall }}
 }
 
 // checkLedger verifies the whole ledger: chain, records, indexes, the journal replayed, and the balance. Without a finding

@@ -182,7 +182,7 @@ func RunChild(in io.Reader, out io.Writer) (exit int) {
 			a.Damage, err = broken.What, nil
 		}
 	} else {
-		q.How.quiet, q.How.Now = true, func() time.Time { return q.At }
+		q.How.Now = func() time.Time { return q.At }
 		a.Found, err = q.How.verifyHere(context.Background(), f, loc)
 	}
 	if a.Error = textOf(err); gob.NewEncoder(out).Encode(a) != nil {

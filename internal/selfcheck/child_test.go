@@ -159,7 +159,7 @@ func TestChild_I12_ItsAnswerIsWhole(t *testing.T) {
 		}
 	}
 	look(reflect.TypeFor[answer](), "answer")
-	look(reflect.TypeFor[proof.State](), "State")
+	look(reflect.TypeFor[proof.Sums](), "Sums")
 }
 
 // I21: one copy is made and checked at a time. A caller that gives up waiting

@@ -1,6 +1,7 @@
 package selfcheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,6 @@ type Verification struct {
 	// Executable is a program that calls RunChild, for the check of a copy in a
 	// child process. Empty: this process makes it.
 	Executable string
-
-	quiet bool // one core works
 }
 
 // Verified is what a verification found.
@@ -143,110 +142,121 @@ func damagedPages(what string) (v Verified) {
 	return v.withoutReplay("pages are damaged")
 }
 
-// Verify verifies a ledger that stays as it is meanwhile: from its checkpoint on
-// where there is one that can be used, and otherwise the whole. If nothing is
-// found it leaves a checkpoint for the next time. It changes nothing else.
+// rememberedAtMost is how many entries a check may remember that names what differs, some 300 bytes each.
+const rememberedAtMost = 300_000
+
+// Verify verifies a ledger that stays as it is meanwhile: from its checkpoint on where there is one that can be used and
+// nothing is found so, and otherwise the whole. If nothing is found it leaves a checkpoint for the next time. It changes
+// nothing else.
 func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
-	c, past, err := o.readCheckpoint(l)
-	switch {
-	case o.Whole:
-		err = nil
-	case c != nil:
-		if v, err = o.verifySince(ctx, l, c); err == nil {
+	past, unusable := o.readCheckpoint(l)
+	if past != nil {
+		unusable = o.checkUse(l, past)
+	}
+	if past != nil && unusable == nil && !o.Whole {
+		v, next, err := o.check(ctx, l, past)
+		if err != nil {
+			return v, err
+		}
+		if unusable = v.differsFrom(past); unusable == nil {
+			v.NotSaved = textOf(o.writeCheckpoint(ctx, next))
 			return v, nil
 		}
 	}
-	if err != nil && !isUnusable(err) {
+	v, next, err := o.check(ctx, l, nil)
+	if err != nil {
 		return v, err
 	}
-	why := ""
-	if err != nil {
-		why = err.Error()
+	if !o.Whole {
+		v.NotUsed = textOf(unusable)
 	}
-	v, err = o.verifyWhole(ctx, l, past)
-	v.NotUsed = why
-	return v, err
+	if v.OtherPast, err = v.comparePast(l, past); err != nil || !v.OK() {
+		return v, err
+	}
+	if err = errors.New("the ledger is in safe mode"); !v.Report.Safe {
+		err = o.writeCheckpoint(ctx, next)
+	}
+	v.NotSaved = textOf(err)
+	return v, nil
 }
 
-// verifyWhole reads everything. past is what the checkpoint says of the journal, whether it can be used or not; nil: there is none.
-func (o Verification) verifyWhole(ctx context.Context, l *boltledger.Ledger, past *title) (v Verified, err error) {
-	var p *replayed
-	began := o.Now()
-	problems, sound, err := l.VerifyWhole(ctx, o.quiet, func() {
-		r := replayWhole(ctx, l)
-		p = &r
-	})
+// check reads a ledger once: what came behind a checkpoint, or where that is nil the whole. next is the checkpoint that it can leave.
+func (o Verification) check(ctx context.Context, l *boltledger.Ledger, since *checkpoint) (v Verified, next checkpoint, err error) {
+	next = checkpoint{title: o.titleOf(l), At: o.Now()}
+	next.Whole, next.ToLine = next.At, l.Head().N
+	if since == nil {
+		next.Records, next.Sums, err = v.read(ctx, l, l, since)
+		v.Lines = v.Report.Lines
+		// Only a check that remembers everything can name all that differs.
+		if balance := l.Balance(); err == nil && v.Proven && !v.OK() && balance.Seen <= rememberedAtMost {
+			v.Problems = nil
+			_, _, err = v.read(ctx, l, nil, since)
+		}
+		return v, next, err
+	}
+	next.Whole, next.ToLine = since.Whole, since.ToLine
+	next.Records, next.Sums, err = v.read(ctx, l, l, since)
+	head := since.Records.Head
+	v.Basis = &Basis{Line: head.N, Hash: head.Hash, At: since.At, Whole: since.Whole, ToLine: since.ToLine}
+	v.Lines = max(v.Report.Lines, head.N) - head.N
+	v.Resting = since.Records.Resting.Balance.Seen
+	return v, next, err
+}
+
+// read is one pass over the ledger. keeper looks entries up for it; nil: it remembers all.
+func (v *Verified) read(ctx context.Context, l *boltledger.Ledger, keeper proof.Keeper, since *checkpoint) (boltledger.Verified, proof.Sums, error) {
+	var records *boltledger.Verified
+	var sums *proof.Sums
+	if since != nil {
+		records, sums = &since.Records, &since.Sums
+	}
+	replay := proof.NewReplay(keeper, sums)
+	found, err := l.Check(ctx, records, replay)
 	if err != nil {
-		return v, err
+		return found.Sound, proof.Sums{}, err
 	}
-	v.Problems = problems
-	if err := v.setReplay(p); err != nil {
-		return v, err
+	balance := l.Balance()
+	v.Report = replay.Finish(l.Head(), &balance)
+	if broken, ok := errors.AsType[*ledger.DamageError](replay.Err()); ok {
+		found.Unread = cmp.Or(found.Unread, broken.What)
+	} else if err := replay.Err(); err != nil {
+		return found.Sound, proof.Sums{}, err
 	}
-	v.Lines = v.Report.Lines
-	if v.OtherPast, err = v.comparePast(l, past); err != nil {
-		return v, err
+	v.Problems, v.Proven = found.Problems, found.Unread == ""
+	if !v.Proven {
+		v.Report = proof.Report{}
+		*v = v.withoutReplay(found.Unread)
 	}
-	if v.OK() {
-		v.NotSaved = textOf(o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: began, ToLine: sound.Head.N, Records: sound}, p.state))
+	return found.Sound, replay.Sums(), nil
+}
+
+// differsFrom says why the checkpoint that a check went on from is of no use: something is not as it was, and only a check of
+// the whole ledger tells what.
+func (v Verified) differsFrom(c *checkpoint) error {
+	switch {
+	case len(v.Problems) > 0:
+		return errors.New(v.Problems[0].What)
+	case len(v.Report.Findings) > 0:
+		return errors.New(v.Report.Findings[0].String())
+	case v.Report.PutBack != c.Sums.PutBack || v.Report.Safe:
+		return errors.New("the ledger was put back or found damaged")
 	}
-	return v, nil
+	return nil
 }
 
 // comparePast says in words that the journal is another one than the one that was verified before; empty: it is not. Who puts
 // a ledger back by vaultd leaves a line about it. Without one somebody else did, or wrote the past anew.
-func (v Verified) comparePast(l *boltledger.Ledger, past *title) (string, error) {
-	if past == nil || !v.Proven || v.Report.PutBack != past.PutBack {
+func (v Verified) comparePast(l *boltledger.Ledger, past *checkpoint) (string, error) {
+	if past == nil || !v.Proven || v.Report.PutBack != past.Sums.PutBack {
 		return "", nil
 	}
-	head, ok, err := l.HeadAt(past.Line)
-	if err != nil || ok && head.Hash.String() == past.Hash {
+	then := past.Records.Head
+	head, ok, err := l.HeadAt(then.N)
+	if err != nil || ok && head == then {
 		return "", err
 	}
 	return fmt.Sprintf("line %d is not the one with hash %s that was verified at %s, and no line tells that the ledger was put back since; %s holds that line and hash: keep it, or remove it where you know why",
-		past.Line, past.Hash, past.At.UTC().Format(time.RFC3339), CheckpointName), nil
-}
-
-func (o Verification) verifySince(ctx context.Context, l *boltledger.Ledger, c *checkpoint) (v Verified, err error) {
-	var p *replayed
-	began := o.Now()
-	problems, sound, err := l.VerifySince(ctx, c.Records, func() {
-		r := replaySince(ctx, l, c.Replay)
-		p = &r
-	})
-	if err != nil {
-		return v, err
-	}
-	v.Problems = problems
-	if err := v.setReplay(p); err != nil {
-		return v, err
-	}
-	v.Basis = &Basis{Line: c.Records.Head.N, Hash: c.Records.Head.Hash, At: c.At, Whole: c.Whole, ToLine: c.ToLine}
-	if v.Lines = 0; v.Report.Lines > v.Basis.Line {
-		v.Lines = v.Report.Lines - v.Basis.Line
-	}
-	v.Resting = c.Replay.AtRest // none of them changed, or there would be no state
-	if v.OK() {
-		v.NotSaved = textOf(o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: c.Whole, ToLine: c.ToLine, Records: sound}, p.state))
-	}
-	return v, nil
-}
-
-// setReplay takes in what the replay found; nil: it was not made, because pages are damaged.
-func (v *Verified) setReplay(p *replayed) error {
-	if p == nil {
-		*v = v.withoutReplay("pages are damaged")
-		return nil
-	}
-	if broken, ok := errors.AsType[*ledger.DamageError](p.err); ok {
-		*v = v.withoutReplay(broken.What)
-		return nil
-	}
-	if p.err != nil {
-		return p.err
-	}
-	v.Report, v.Proven = p.report, true
-	return nil
+		then.N, then.Hash, past.At.UTC().Format(time.RFC3339), CheckpointName), nil
 }
 
 // withoutReplay adds why the promises were not checked.
@@ -261,16 +271,3 @@ func textOf(err error) string {
 	}
 	return err.Error()
 }
-
-// isUnusable reports whether an error says that a checkpoint cannot be used, and not that the check failed.
-func isUnusable(err error) bool {
-	_, unusable := errors.AsType[*unusableError](err)
-	return unusable || errors.Is(err, boltledger.ErrOtherJournal) || errors.Is(err, proof.ErrRestChanged) || errors.Is(err, proof.ErrPutBack)
-}
-
-// unusableError says why a checkpoint cannot be used.
-type unusableError struct{ why string }
-
-func (e *unusableError) Error() string { return e.why }
-
-func unusable(format string, a ...any) error { return &unusableError{fmt.Sprintf(format, a...)} }

@@ -169,7 +169,8 @@ func TestVerify_I14_ACheckpointThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// Damage in what came since is found. Damage in what was verified before and is at rest is not, and reading everything finds it.
+// Damage in what came since is found, and then everything is read. Damage in what was verified before and is at rest is not, and
+// reading everything finds it.
 func TestVerify_I14_WhatItReadsAndWhatNot(t *testing.T) {
 	for name, row := range map[string]struct {
 		damage func(rest, open, late *fill.Item) func(tx *bbolt.Tx) error
@@ -193,19 +194,13 @@ func TestVerify_I14_WhatItReadsAndWhatNot(t *testing.T) {
 				return tx.Bucket([]byte("due")).Delete(bytes.Clone(k))
 			}
 		}, true},
-		"TotalsGone": {func(_, _, _ *fill.Item) func(*bbolt.Tx) error {
-			return func(tx *bbolt.Tx) error {
-				k, _ := tx.Bucket([]byte("totals")).Cursor().First()
-				return tx.Bucket([]byte("totals")).Delete(bytes.Clone(k))
-			}
-		}, true},
 	} {
 		p := newPlace(t, "ledger-1")
 		rest, open := p.finish(p.send()), p.send()
 		p.verify(p.how())
 		p.edit(row.damage(rest, open, p.finish(p.send())))
 		v := p.verify(p.how())
-		if v.Basis == nil || v.OK() == row.seen || v.Resting != 1 {
+		if v.OK() == row.seen || row.seen != (v.Basis == nil) || row.seen != (v.NotUsed != "") || !row.seen && v.Resting != 1 {
 			t.Errorf("%s: rests on %+v (%s), %d not read: %v %v", name, v.Basis, v.NotUsed, v.Resting, v.Problems, v.Report.Findings)
 		}
 		w := p.verifyWhole()
@@ -224,6 +219,24 @@ func TestVerify_I14_AnEntryAtRestThatChanged(t *testing.T) {
 	}
 	v := p.verify(p.how())
 	kit.Check(t, v.Basis != nil && v.OK(), "and then: %q", v.NotUsed)
+}
+
+// I1: an entry of which no line tells is named: where something differs, the ledger is read once more by a check that remembers
+// every entry.
+func TestVerify_I1_NamesAnEntryWithoutALine(t *testing.T) {
+	p, other := newPlace(t, "ledger-1"), newPlace(t, "ledger-2")
+	p.finish(p.send())
+	other.send()
+	stray := other.finish(other.send())
+	var record []byte
+	other.edit(func(tx *bbolt.Tx) error {
+		record = bytes.Clone(tx.Bucket([]byte("done")).Get(stray.Key[:]))
+		return nil
+	})
+	p.edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("done")).Put(stray.Key[:], record) })
+	v := p.verifyWhole()
+	text := fmt.Sprint(v.Report.Findings)
+	kit.Holds(t, "the findings", text, stray.Key.String()+": there is an entry, but no line of the journal")
 }
 
 // A ledger with another past than the one that was verified differs, though its chain is sound: nobody put it back by vaultd.

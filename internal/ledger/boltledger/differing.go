@@ -96,12 +96,12 @@ func (l *Ledger) DifferingIndexes() (all []ledger.Line, err error) {
 }
 
 // checkDiffering compares what is kept with what the journal tells.
-func (p *part) checkDiffering(tx *bbolt.Tx) error {
+func (c *checker) checkDiffering(tx *bbolt.Tx) error {
 	kept, err := readDiffering(tx)
 	if err != nil {
 		return err
 	}
-	told := p.check.differing
+	told := c.differing
 	for v, n := range kept {
 		if told[v] != n {
 			return damage("the index of vault %s differed by line %d, the journal tells of line %d (0: of none)", v, n, told[v])

@@ -134,13 +134,12 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 
 // A check that continues an earlier one finds that a download was forgotten
 // before it or after it, and that one is counted in another month.
-func TestVerifySince_I29_CountsEachDownload(t *testing.T) {
+func TestCheck_I29_SinceCountsEachDownload(t *testing.T) {
 	source := newLedger(t)
 	l := open(t, boltledger.Config{Dir: source})
 	announce := func() { kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t) }
 	announce()
-	_, before, err := l.VerifyWhole(t.Context(), false, nil)
-	kit.Must(t, err)
+	before := check(t, l, nil).Sound
 	announce()
 	kit.Must(t, l.Close())
 	for name, row := range map[string]struct {
@@ -166,8 +165,7 @@ func TestVerifySince_I29_CountsEachDownload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := copyLedger(t, source, fileName, headName)
 			edit(t, dir, row.damage)
-			ps, _, err := open(t, boltledger.Config{Dir: dir}).VerifySince(t.Context(), before, nil)
-			kit.Must(t, err)
+			ps := check(t, open(t, boltledger.Config{Dir: dir}), &before).Problems
 			got := ""
 			if len(ps) > 0 {
 				got = ps[0].Where + ": " + ps[0].What

@@ -108,16 +108,16 @@ func (l *Ledger) Notices(fn func(ledger.Notice) error) error {
 }
 
 // checkNotice checks one notice, and that the entry or the arrival that it is about exists.
-func checkNotice(p *part, tx *bbolt.Tx, k, v []byte) error {
+func (c *checker) checkNotice(tx *bbolt.Tx, _, k, v []byte) error {
 	n, err := decodeNotice(k, v)
 	if err != nil {
-		return p.reportError(noticeBucket, err)
+		return c.reportError(noticeBucket, err)
 	}
 	if !n.Entry.IsZero() && !hasEntry(tx, n.Entry) {
-		return p.reportProblem(noticeBucket, "%q is about the entry %s, which does not exist", n.ID, n.Entry)
+		return c.reportProblem(noticeBucket, "%q is about the entry %s, which does not exist", n.ID, n.Entry)
 	}
 	if !n.Arrival.IsZero() && tx.Bucket(arrivalBucket).Get(n.Arrival[:]) == nil {
-		return p.reportProblem(noticeBucket, "%q is about the arrival %s, which does not exist", n.ID, n.Arrival)
+		return c.reportProblem(noticeBucket, "%q is about the arrival %s, which does not exist", n.ID, n.Arrival)
 	}
 	return nil
 }

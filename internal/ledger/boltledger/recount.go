@@ -36,27 +36,6 @@ func (r *recount) addEntry(e ledger.Entry) {
 	}
 }
 
-// add adds what other entries add up to; nil: there are none.
-func (r *recount) add(more *recount) {
-	if more == nil {
-		return
-	}
-	r.balance.Seen += more.balance.Seen
-	for s, n := range more.balance.States {
-		r.balance.States[s] += n
-	}
-	r.revs += more.revs
-	for k, t := range more.totals {
-		if had, ok := r.totals[k]; ok {
-			t = had.plus(t)
-		}
-		r.totals[k] = t
-	}
-	for k, n := range more.counts {
-		r.counts[k] += n
-	}
-}
-
 // visitEntries calls fn with every entry of one transaction, or with why its record cannot be read.
 func visitEntries(tx *bbolt.Tx, fn func(ledger.Entry, error) error) error {
 	for _, bucket := range [][]byte{openBucket, doneBucket} {

@@ -73,7 +73,7 @@ func decodeScan(k, v []byte) (ledger.Scan, error) {
 }
 
 // checkScan checks one record of the bucket.
-func checkScan(p *part, _ *bbolt.Tx, k, v []byte) error {
+func (c *checker) checkScan(_ *bbolt.Tx, _, k, v []byte) error {
 	_, err := decodeScan(k, v)
-	return p.reportError(scanBucket, err)
+	return c.reportError(scanBucket, err)
 }

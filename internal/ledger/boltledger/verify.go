@@ -2,25 +2,41 @@ package boltledger
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"maps"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
-// maxProblems bounds what Verify collects: more problems tell nothing more about a ledger.
+// maxProblems bounds what a check collects: more problems tell nothing more about a ledger.
 const maxProblems = 1000
 
 var errEnough = errors.New("enough problems")
+
+// Witness is shown what a check reads, each once: the lines of the journal in
+// their order, then entries, then arrivals.
+type Witness interface {
+	// Line shows a line: at is the end of the chain with it, err why it cannot be parsed.
+	Line(at ledger.Head, l ledger.Line, err error)
+	Entry(ledger.Entry)
+	Arrival(arrival.Arrival)
+}
+
+// Checked is what a check found.
+type Checked struct {
+	Problems []ledger.Problem
+	Unread   string   // why the witness was not shown everything; empty: it was
+	Sound    Verified // what a later check can go on from; only without a problem
+}
 
 // Verify checks everything that can be checked without the service: each
 // record's checksum, the chain from the first line on, the due index and the
@@ -30,219 +46,217 @@ var errEnough = errors.New("enough problems")
 //
 // It changes nothing, and needs little memory whatever the ledger's size.
 // The ledger must stay as it is meanwhile: of one at work a [Ledger.Copy] is
-// checked. All cores work, and the findings do not tell how many there are.
-// The error is the context's.
+// checked. The error is the context's.
 func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) {
-	found, _, err := l.VerifyWhole(ctx, false, nil)
-	return found, err
+	found, err := l.Check(ctx, nil, nil)
+	return found.Problems, err
 }
 
-// VerifyWhole is Verify with something that runs beside it; nil: nothing does.
-// It does not run where pages are damaged, because it reads what lies on them.
-// A quiet check works on one core alone, with beside behind it. Without a
-// problem it returns what was found sound, from which VerifySince can go on.
-func (l *Ledger) VerifyWhole(ctx context.Context, quiet bool, beside func()) ([]ledger.Problem, Verified, error) {
-	c := newChecker(ctx, l)
-	if c.beside, c.quiet = beside, quiet; quiet {
-		c.workers = 1
+// Check is Verify with a witness; nil: there is none. With an earlier check it
+// reads only what came since, see [Verified].
+func (l *Ledger) Check(ctx context.Context, since *Verified, w Witness) (Checked, error) {
+	c := &checker{ledger: l, ctx: ctx, since: since, witness: w, all: newRecount(), changed: map[archive.Key]bool{}, differing: differing{}, names: nameCheck{former: map[archive.Key]bool{}}}
+	passes := c.listPasses()
+	if since != nil {
+		c.end, c.resting = since.Head, since.Resting
+		maps.Copy(c.differing, since.Differing)
+		passes = c.listPassesSince()
 	}
-	found, err := c.checkAll()
-	return found, c.sound, err
-}
-
-func newChecker(ctx context.Context, l *Ledger) *checker {
-	return &checker{ledger: l, ctx: ctx, workers: runtime.GOMAXPROCS(0), differing: differing{}}
+	return c.Checked, c.run(passes)
 }
 
 // pass is one step of a check, in the bucket that it is about.
 type pass struct {
 	bucket []byte
-	run    func() error
-}
-
-func (c *checker) checkAll() ([]ledger.Problem, error) {
-	err := c.runPasses(slices.Concat([]pass{
-		c.pagesPass(),
-		{metaBucket, c.compareRecount},
-		{openBucket, func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }},
-		{doneBucket, func() error { return c.eachRecord(doneBucket, checkEntry(doneBucket, openBucket)) }},
-		{docBucket, func() error { return c.eachRecord(docBucket, checkDocument) }},
-		{dueBucket, func() error { return c.eachRecord(dueBucket, checkDue) }},
-		{scanBucket, func() error { return c.eachRecord(scanBucket, checkScan) }},
-	}, arrivalPasses(c.eachRecord), []pass{{journalBucket, func() error { return c.checkChain(nil) }}}))
-	return c.found, err
-}
-
-// pagesPass checks the pages first: damage on them may end the process. Those of
-// a copy were checked before it was opened.
-func (c *checker) pagesPass() pass {
-	return pass{pagesWord, func() error {
-		if c.ledger.isCopy {
-			return nil
-		}
-		return c.ledger.checkPages()
-	}}
+	run    func(tx *bbolt.Tx) error
 }
 
 // pagesWord is where a problem with pages is said to be.
 var pagesWord = []byte("pages")
 
-// runPasses makes the passes one after the other, and what runs beside them.
-func (c *checker) runPasses(passes []pass) error {
-	var running sync.WaitGroup
-	defer running.Wait()
-	beside := func() {
-		if run := c.beside; run != nil {
-			c.beside = nil
-			running.Go(run)
-		}
+// listPasses lists the steps of a check of the whole ledger. Pages first: bbolt
+// follows a wrong page number without asking, and could end the process.
+func (c *checker) listPasses() []pass {
+	return slices.Concat([]pass{
+		{pagesWord, c.checkPages},
+		{journalBucket, c.checkJournal},
+		c.each(openBucket, c.checkEntry),
+		c.each(doneBucket, c.checkEntry),
+		c.each(docBucket, c.checkDocument),
+	}, c.listSmallPasses(), []pass{
+		{namesBucket, c.checkNames},
+		{metaBucket, c.checkSummary},
+	})
+}
+
+// checkPages checks the pages. Those of a copy were checked before it was opened.
+func (c *checker) checkPages(*bbolt.Tx) error {
+	if c.ledger.isCopy {
+		return nil
 	}
+	return c.ledger.checkPages()
+}
+
+// listSmallPasses lists the steps through what is small, or is never at rest.
+func (c *checker) listSmallPasses() []pass {
+	return []pass{
+		c.each(dueBucket, c.checkDue),
+		c.each(scanBucket, c.checkScan),
+		c.each(arrivalBucket, c.checkArrival),
+		c.each(arrivalIndexBucket, c.checkArrivalIndex),
+		c.each(noticeBucket, c.checkNotice),
+	}
+}
+
+// checker is one check of a ledger.
+type checker struct {
+	Checked
+	ledger  *Ledger
+	ctx     context.Context
+	since   *Verified // nil: the whole ledger is read
+	witness Witness   // may be nil
+
+	all     *recount             // of the entries that were read
+	resting Resting              // of the entries at rest
+	arrived arrival.Balance      // of all arrivals
+	revs    uint64               // of them
+	changed map[archive.Key]bool // entries that a line is about since
+	names   nameCheck
+
+	end       ledger.Head // of the journal, as far as it was read
+	alarmed   time.Time   // the latest alarm that the journal tells of
+	fetches   uint64      // downloads that the lines announce
+	differing differing   // by the comparisons that the journal tells of
+}
+
+func (c *checker) stopped() error { return context.Cause(c.ctx) }
+
+// run makes the passes one after the other.
+func (c *checker) run(passes []pass) error {
 	for _, p := range passes {
-		err := p.run()
+		before := len(c.Problems)
+		err := c.ledger.view(p.run)
 		var broken *ledger.DamageError
 		switch {
 		case errors.As(err, &broken): // bbolt could not go on in this bucket
-			c.found = append(c.found, ledger.Problem{Where: string(p.bucket), What: broken.What})
+			c.note(p.bucket, broken.What)
+			c.missed(broken.What)
 		case errors.Is(err, errEnough):
-			c.found = append(c.found, ledger.Problem{Where: string(p.bucket), What: "and more; the check stopped here"})
-			beside()
+			c.note(p.bucket, "and more; the check stopped here")
+			c.missed("the check stopped")
 			return nil
 		case err != nil:
 			return fmt.Errorf("verify ledger: %w", err)
 		}
 		// The records below a damaged page cannot be read safely.
-		if bytes.Equal(p.bucket, pagesWord) && len(c.found) > 0 {
-			c.found = append(c.found, ledger.Problem{Where: string(p.bucket), What: "what lies on them was not read"})
+		if bytes.Equal(p.bucket, pagesWord) && len(c.Problems) > before {
+			c.note(p.bucket, "what lies on them was not read")
+			c.Unread = "pages are damaged"
 			return nil
 		}
-		if !c.quiet {
-			beside()
-		}
 	}
-	beside()
 	return nil
 }
 
-// checker is one check of a ledger.
-type checker struct {
-	ledger  *Ledger
-	ctx     context.Context
-	quiet   bool   // beside runs when the check is made
-	beside  func() // nil: nothing, or it runs already
-	workers int    // that read stretches of one bucket at once
-
-	found []ledger.Problem
-	sound Verified
-
-	names   nameCheck
-	since   Verified    // that the check continues; zero: it reads everything
-	end     ledger.Head // of the journal, as far as it was read
-	alarmed time.Time   // the latest alarm that the journal tells of
-	fetches uint64      // downloads that the journal announces behind since
-
-	differing differing // by the comparisons that the journal tells of
+func (c *checker) note(bucket []byte, what string) {
+	c.Problems = append(c.Problems, ledger.Problem{Where: string(bucket), What: what})
 }
 
-// compareRecount compares balance, totals and the number of lines with what all
-// entries add up to, and the names with those that entries bear.
-func (c *checker) compareRecount() error {
-	return c.runAlone(func(p *part, tx *bbolt.Tx) error {
-		s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
-		if err != nil {
-			return p.reportError(metaBucket, err)
-		}
-		all, done := newRecount(), newRecount()
-		if err := cmp.Or(c.countEntries(openBucket, nil, all), c.countEntries(doneBucket, nil, all, done)); err != nil {
-			return err
-		}
-		if c.sound, err = newVerified(tx, s, done); err != nil {
-			return p.reportError(metaBucket, err)
-		}
-		return cmp.Or(checkNames(p, tx), p.compareSummary(tx, s, all))
-	})
+// missed notes why the witness was not shown something.
+func (c *checker) missed(why string) {
+	if c.Unread == "" {
+		c.Unread = why
+	}
 }
 
-// countEntries adds the entries of a bucket, or those of the keys alone, to the
-// sums, and looks up their names. A record that cannot be read is not counted:
-// the pass over entries reports it.
-func (c *checker) countEntries(bucket []byte, keys []archive.Key, sums ...*recount) error {
-	return c.walkBucket(&walk{
-		bucket: bucket, keys: keys,
-		check: func(p *part, tx *bbolt.Tx, k, v []byte) error {
-			e, err := decodeEntryAt(bucket, k, v)
-			if err != nil {
-				return nil
+// reportProblem notes a problem and says whether to go on.
+func (c *checker) reportProblem(bucket []byte, format string, a ...any) error {
+	c.note(bucket, fmt.Sprintf(format, a...))
+	if len(c.Problems) >= maxProblems {
+		return errEnough
+	}
+	return nil
+}
+
+// reportError reports err, if it is one.
+func (c *checker) reportError(bucket []byte, err error) error {
+	if err == nil {
+		return nil
+	}
+	return c.reportProblem(bucket, "%s", strings.TrimPrefix(wordsOf(err), string(bucket)+" "))
+}
+
+// reportUnread reports a record that cannot be read, and so is not shown to the witness.
+func (c *checker) reportUnread(bucket []byte, err error) error {
+	c.missed(wordsOf(err))
+	return c.reportError(bucket, err)
+}
+
+func wordsOf(err error) string {
+	if d, ok := errors.AsType[*ledger.DamageError](err); ok {
+		return d.What
+	}
+	return err.Error()
+}
+
+// recordCheck checks one record of a bucket. The error says not to go on.
+type recordCheck func(tx *bbolt.Tx, bucket, k, v []byte) error
+
+// each is the pass that checks every record of a bucket.
+func (c *checker) each(bucket []byte, check recordCheck) pass {
+	return pass{bucket, func(tx *bbolt.Tx) error {
+		return eachPair(tx, bucket, func(k, v []byte) error {
+			if err := c.stopped(); err != nil {
+				return err
 			}
-			p.countEntry(e)
-			return p.checkNamesOf(bucket, tx, e)
-		},
-		merge: func(p *part) error {
-			c.names.add(p.names)
-			for _, sum := range sums {
-				sum.add(p.counted)
-			}
-			return c.takeIn(p)
-		},
-	})
-}
-
-func (p *part) compareSummary(tx *bbolt.Tx, s summary, r *recount) error {
-	if b := s.Balance; b != r.balance {
-		if err := p.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, r.balance); err != nil {
-			return err
-		}
-	}
-	// Each revision and each mark has one line, and the journal begins with a line of its own.
-	arrived, revs := countArrivals(tx)
-	if b := s.Arrivals; b != arrived {
-		if err := p.reportProblem(metaBucket, "the balance of arrivals is kept as %v, they add up to %v", b, arrived); err != nil {
-			return err
-		}
-	}
-	if revs += r.revs; revs+s.Marks+1 != s.Head.N {
-		if err := p.reportProblem(metaBucket, "the entries, arrivals and marks tell of %d events, the journal of %d", revs+s.Marks, s.Head.N-1); err != nil {
-			return err
-		}
-	}
-	if n := uint64(tx.Bucket(namesBucket).Stats().KeyN); n != s.Names {
-		if err := p.reportProblem(namesBucket, "%d names are there, the ledger has taken %d", n, s.Names); err != nil {
-			return err
-		}
-	}
-	return r.compareDerived(tx, p.reportError)
+			return check(tx, bucket, k, v)
+		})
+	}}
 }
 
 // checkEntry checks one entry, and that everything derived from it is there.
-func checkEntry(bucket, other []byte) func(p *part, tx *bbolt.Tx, k, v []byte) error {
-	return func(p *part, tx *bbolt.Tx, k, v []byte) error {
-		e, err := decodeEntryAt(bucket, k, v)
-		if err != nil {
-			return p.reportError(bucket, err)
-		}
-		var wrong []string
-		// An entry in both buckets would be worked on and looked up in two different states.
-		if !bytes.Equal(bucketOf(e), bucket) || tx.Bucket(other).Get(k) != nil {
-			wrong = append(wrong, "lies in the wrong bucket, or in both")
-		}
-		for _, d := range [][]byte{dueKey(e), attentionKey(e)} {
-			// Such an entry would never be worked on again: the engine reads the due index and nothing else.
-			if d != nil && tx.Bucket(dueBucket).Get(d) == nil {
-				wrong = append(wrong, "is not in the due index")
-			}
-		}
-		if !e.FirstID.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
-			wrong = append(wrong, "has lost its document")
-		}
-		for _, w := range wrong {
-			if err := p.reportProblem(bucket, "%s %s", e.Key, w); err != nil {
-				return err
-			}
-		}
-		return nil
+func (c *checker) checkEntry(tx *bbolt.Tx, bucket, k, v []byte) error {
+	e, err := decodeEntryAt(bucket, k, v)
+	if err != nil {
+		return c.reportUnread(bucket, err)
 	}
+	other := openBucket
+	c.all.addEntry(e)
+	switch isOpen := bytes.Equal(bucket, openBucket); {
+	case !isOpen:
+		c.resting.add(e)
+	case c.since != nil:
+		c.changed[e.Key] = true
+		fallthrough
+	default:
+		other = doneBucket
+	}
+	if c.witness != nil {
+		c.witness.Entry(e)
+	}
+	var wrong []string
+	// An entry in both buckets would be worked on and looked up in two different states.
+	if !bytes.Equal(bucketOf(e), bucket) || tx.Bucket(other).Get(k) != nil {
+		wrong = append(wrong, "lies in the wrong bucket, or in both")
+	}
+	for _, d := range [][]byte{dueKey(e), attentionKey(e)} {
+		// Such an entry would never be worked on again: the engine reads the due index and nothing else.
+		if d != nil && tx.Bucket(dueBucket).Get(d) == nil {
+			wrong = append(wrong, "is not in the due index")
+		}
+	}
+	if !e.FirstID.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
+		wrong = append(wrong, "has lost its document")
+	}
+	for _, w := range wrong {
+		if err := c.reportProblem(bucket, "%s %s", e.Key, w); err != nil {
+			return err
+		}
+	}
+	return c.checkNamesOf(bucket, tx, e)
 }
 
-func checkDocument(p *part, tx *bbolt.Tx, k, v []byte) error {
+func (c *checker) checkDocument(tx *bbolt.Tx, _, k, v []byte) error {
 	var key archive.Key
 	err := copyKey(&key, k)
 	switch {
@@ -262,22 +276,60 @@ func checkDocument(p *part, tx *bbolt.Tx, k, v []byte) error {
 		}
 	}
 	if err != nil {
-		return p.reportProblem(docBucket, "%s: %v", key, err)
+		return c.reportProblem(docBucket, "%s: %v", key, err)
 	}
 	return nil
 }
 
-func checkDue(p *part, tx *bbolt.Tx, k, v []byte) error {
+func (c *checker) checkDue(tx *bbolt.Tx, _, k, v []byte) error {
 	_, _, key, err := decodeDueKey(k)
 	if err == nil && len(v) != 0 {
 		err = fmt.Errorf("entry %s has a value of %d bytes, which is none of ours", key, len(v))
 	}
 	if err != nil {
-		return p.reportError(dueBucket, err)
+		return c.reportError(dueBucket, err)
 	}
 	e, ok, err := readEntry(tx, key)
 	if err == nil && (!ok || !bytes.Equal(dueKey(e), k) && !bytes.Equal(attentionKey(e), k)) {
-		return p.reportProblem(dueBucket, "entry %s is not due so", key)
+		return c.reportProblem(dueBucket, "entry %s is not due so", key)
 	}
 	return nil // an entry that cannot be read is reported where it lies
+}
+
+// checkSummary compares balances and the number of lines with what entries and
+// arrivals add up to, and what was read of the journal with what is kept of it.
+func (c *checker) checkSummary(tx *bbolt.Tx) error {
+	s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
+	if err != nil {
+		return c.reportError(metaBucket, err)
+	}
+	c.Sound = Verified{Head: c.end, Resting: c.resting, Differing: c.differing}
+	if err := c.checkChainEnd(tx, s); err != nil {
+		return err
+	}
+	if n := uint64(tx.Bucket(namesBucket).Stats().KeyN); n != s.Names {
+		if err := c.reportProblem(namesBucket, "%d names are there, the ledger has taken %d", n, s.Names); err != nil {
+			return err
+		}
+	}
+	if c.since != nil {
+		return c.compareSince(s)
+	}
+	if b := s.Balance; b != c.all.balance {
+		if err := c.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, c.all.balance); err != nil {
+			return err
+		}
+	}
+	if b := s.Arrivals; b != c.arrived {
+		if err := c.reportProblem(metaBucket, "the balance of arrivals is kept as %v, they add up to %v", b, c.arrived); err != nil {
+			return err
+		}
+	}
+	// Each revision and each mark has one line, and the journal begins with a line of its own.
+	if revs := c.all.revs + c.revs; revs+s.Marks+1 != s.Head.N {
+		if err := c.reportProblem(metaBucket, "the entries, arrivals and marks tell of %d events, the journal of %d", revs+s.Marks, s.Head.N-1); err != nil {
+			return err
+		}
+	}
+	return c.all.compareDerived(tx, c.reportError)
 }
