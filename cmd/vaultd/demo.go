@@ -269,7 +269,7 @@ func (a *app) demoReport(ctx context.Context, d *daemon.Daemon, cfg config.Confi
 		return err
 	}
 	fmt.Fprintf(a.stdout, "\nBALANCE  %s\nNETWORK  %s\n         %d came in; they and copies of what was delivered went into acme-in to be archived\n", d.Ledger().Balance(), sent.text(), received)
-	if err := a.billingLines(d.Ledger(), cfg); err != nil {
+	if err := a.billingLines(ctx, d.Catalog(), cfg); err != nil {
 		return err
 	}
 	if err := a.demoBooked(ctx, d.Ledger(), cfg); err != nil {

@@ -164,7 +164,7 @@ func (p *healthMonitor) findStalls(ctx context.Context) []string {
 }
 
 // probeLedger is the smallest read that goes all the way into the ledger.
-func (p *healthMonitor) probeLedger() error {
+func (p *healthMonitor) probeLedger(context.Context) error {
 	l := p.h.currentGeneration().d.Ledger()
 	if err := l.Err(); err != nil {
 		return err
@@ -174,11 +174,12 @@ func (p *healthMonitor) probeLedger() error {
 }
 
 // gatherFacts asks the ledger and the daemon. Nothing is counted here that a restart would forget.
-func (p *healthMonitor) gatherFacts() healthFacts {
+func (p *healthMonitor) gatherFacts(ctx context.Context) healthFacts {
 	now := p.h.currentGeneration()
 	l, cfg, state := now.d.Ledger(), now.cfg, now.d.State()
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l, state: func() daemon.State { return state }}
-	s, err := v.collectFacts(newEntryCounts(v))
+	t := newEntryCounts(v)
+	s, err := v.collectFacts(t, func(*boltledger.Ledger) error { return v.readBills(ctx, now.d.Catalog(), t) })
 	head := l.Head()
 	lastSuccess, failed := p.lastSuccess.update(l, v, head.N)
 	if err = errors.Join(err, failed); err != nil {

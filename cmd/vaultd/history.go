@@ -14,21 +14,30 @@ import (
 )
 
 // collectHistory gathers what the page draws. It costs the same whatever the
-// ledger holds: it reads counts, totals and a bounded number of rows and
-// entries. Figures that the catalog does not have now are left out, and the
-// history says why. If the ledger's own figures are damaged the history has no others: a
-// page that shows zeros would say that nothing was archived.
-func (v view) collectHistory(ctx context.Context) (present.History, error) {
-	h := present.NewHistory(v.Clock)
+// ledger holds: it reads figures and a bounded number of rows and entries. What
+// the catalog does not have now is left out, and the history says why: a page
+// that shows zeros would say that nothing was archived.
+func (v view) collectHistory(ctx context.Context) (h present.History, err error) {
+	h = present.NewHistory(v.Clock)
 	since := time.Date(h.Months[0].Year, h.Months[0].Month, 2, 0, 0, 0, 0, v.Location) // the second: a zone may have no midnight on the first
-	err := v.addFromLedger(&h, since)
-	if damage, is := errors.AsType[*ledger.DamageError](err); is {
-		return present.History{Missing: damage.Error()}, nil
+	c, release := v.openCatalog(ctx)
+	defer func() { err = errors.Join(err, release()) }()
+	lacks, err := c.CatchUp(ctx)
+	if err == nil {
+		err = v.addFigures(ctx, c, &h, since)
 	}
-	if err != nil {
+	damage, isDamage := errors.AsType[*ledger.DamageError](err)
+	incomplete, isIncomplete := errors.AsType[*catalog.IncompleteError](err)
+	switch {
+	case isDamage:
+		return present.History{Missing: damage.Error()}, nil
+	case isIncomplete:
+		return present.History{Missing: incomplete.Why}, nil
+	case err != nil:
 		return h, err
 	}
-	if err := v.addFromCatalog(ctx, &h, since.AddDate(0, 0, -2)); err != nil {
+	h.Missing = lacks
+	if err := v.addRows(ctx, c, &h, since.AddDate(0, 0, -2)); err != nil {
 		if ctx.Err() != nil {
 			return h, context.Cause(ctx)
 		}
@@ -37,10 +46,10 @@ func (v view) collectHistory(ctx context.Context) (present.History, error) {
 	return h, nil
 }
 
-// addFromLedger adds what the archive archived: the days, the months from that of a time on, and the shares; and what was delivered on the
+// addFigures adds what the archive archived: the days, the months from that of a time on, and the shares; and what was delivered on the
 // days of these months, which is counted by itself.
-func (v view) addFromLedger(h *present.History, since time.Time) error {
-	byDay, err := v.ledger.CountArchivedByDay(v.Now, present.HistoryDays)
+func (v view) addFigures(ctx context.Context, c *catalog.Catalog, h *present.History, since time.Time) error {
+	byDay, err := c.CompletedByDay(ctx, ledger.Archived, v.Now, present.HistoryDays)
 	if err != nil {
 		return err
 	}
@@ -49,12 +58,12 @@ func (v view) addFromLedger(h *present.History, since time.Time) error {
 	}
 	first, last := h.DaysOfMonths()
 	noonOfLast := time.Date(last.Year(), last.Month(), last.Day(), 12, 0, 0, 0, v.Location)
-	delivered, err := v.ledger.CountDeliveredByDay(noonOfLast, int(last.Sub(first)/(24*time.Hour))+1)
+	delivered, err := c.CompletedByDay(ctx, ledger.Delivered, noonOfLast, int(last.Sub(first)/(24*time.Hour))+1)
 	if err != nil {
 		return err
 	}
 	h.AddDelivered(delivered)
-	totals, err := v.ledger.RecentTotals(since)
+	totals, err := c.Totals(ctx, since)
 	if err != nil {
 		return err
 	}
@@ -94,10 +103,8 @@ func (v view) sharesOf(totals []ledger.Total) ([]present.VaultShare, error) {
 	return shares, nil
 }
 
-// addFromCatalog adds what is found by way of the catalog: the rejected folders since a time, and the delays.
-func (v view) addFromCatalog(ctx context.Context, h *present.History, since time.Time) (err error) {
-	c, release := v.openCatalog(ctx)
-	defer func() { err = errors.Join(err, release()) }()
+// addRows adds what is found by way of the rows: the rejected folders since a time, and the delays.
+func (v view) addRows(ctx context.Context, c *catalog.Catalog, h *present.History, since time.Time) error {
 	taken, err := c.RejectedSince(ctx, since, present.RejectedAtMost+1)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 // inFlightCall makes one call for all who ask at the same time, and lets nobody wait longer than he wants to: when the call hangs, on a
 // dead disk, whoever asks gets the result of the call before, and when that began.
 type inFlightCall[T any] struct {
-	do func() T
+	do func(context.Context) T
 
 	calls singleflight.Group
 	mu    sync.Mutex
@@ -24,7 +24,7 @@ type inFlightCall[T any] struct {
 func (f *inFlightCall[T]) getResult(ctx context.Context, patience time.Duration) (found T, at time.Time) {
 	done := f.calls.DoChan("", func() (any, error) {
 		began := time.Now()
-		found := f.do()
+		found := f.do(context.WithoutCancel(ctx)) // others may wait for it too
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.last, f.at = found, began

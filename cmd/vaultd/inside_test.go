@@ -178,7 +178,7 @@ func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
 	h, d := resting(t, &log)
 	defer d.Close()
 	p := newHealthMonitor(h)
-	look := func() { p.gatherFacts() }
+	look := func() { p.gatherFacts(t.Context()) }
 	look()
 	l := d.Ledger()
 	pile(t, l, 10)
@@ -189,7 +189,7 @@ func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
 	look()
 	many := testing.AllocsPerRun(3, look)
 	kit.Check(t, many <= few+100, "%.0f allocations with 10 open entries, %.0f with %d", few, many, n)
-	if g := p.gatherFacts(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.OpenEntries() != n*9/10+9 || g.OldestOpen.IsZero() {
+	if g := p.gatherFacts(t.Context()); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.OpenEntries() != n*9/10+9 || g.OldestOpen.IsZero() {
 		t.Errorf(`%v %v %s, want g.NeedsPerson["rejected"] = %v, g.Balance.OpenEntries() = %v, not g.OldestOpen.IsZero()`, g.NeedsPerson, g.Balance, g.OldestOpen, n/10+1, n*9/10+9)
 	}
 }

@@ -125,7 +125,7 @@ func TestNeeds_I15_I26_IndexDiffersUntilItAgrees(t *testing.T) {
 		found := kit.Value(w.ledger.Verify(t.Context()))(t)
 		kit.Want(t, "problems of the ledger", len(found), 0)
 	}
-	s := kit.Value(w.v.collectStatus())(t)
+	s := kit.Value(w.v.collectStatus(t.Context()))(t)
 	kit.Want(t, "the name", strings.Join(s.Needs[0].Names, "; "), "vault V-1, compared 13:32: 5 of 5 documents, differences 1")
 }
 
@@ -134,7 +134,7 @@ func TestNotices_I26_I29_ClosedByAPerson(t *testing.T) {
 	w := newNeedWorld(t)
 	w.keepForeign()
 	w.keepForeign() // the network lists it again and again
-	s, err := w.v.collectStatus()
+	s, err := w.v.collectStatus(t.Context())
 	kit.Must(t, err)
 	kit.Want(t, "needs", len(s.Needs), 1)
 	kit.Holds(t, "the need", strings.Join(s.Needs[0].Names, ""), "ack-9: about bum-9, which this ledger does not know: a credit note about a discount waits")
@@ -143,7 +143,7 @@ func TestNotices_I26_I29_ClosedByAPerson(t *testing.T) {
 	_, failed = asks(func(a *app) error { return a.closeNotice(t.Context(), w.v, "ack-9", "again") })
 	kit.Want(t, "closing it again fails", failed, true)
 	w.keepForeign()
-	s, err = w.v.collectStatus()
+	s, err = w.v.collectStatus(t.Context())
 	kit.Must(t, err)
 	kit.Want(t, "needs after the act", len(s.Needs), 0)
 }
@@ -330,7 +330,7 @@ func TestNeeds_I26_EveryRowOnEverySurface(t *testing.T) {
 func (w *needWorld) look() map[string][]string {
 	w.t.Helper()
 	seen := map[string][]string{}
-	whole := kit.Value(w.v.collectStatus())(w.t)
+	whole := kit.Value(w.v.collectStatus(w.t.Context()))(w.t)
 	if w.spoil != nil {
 		w.spoil(&whole)
 		whole.Needs = nil

@@ -62,9 +62,9 @@ func (s *pageSource) About() page.About {
 }
 
 // Status implements page.Source.
-func (s *pageSource) Status(context.Context) (present.StatusSummary, error) {
+func (s *pageSource) Status(ctx context.Context) (present.StatusSummary, error) {
 	_, v := s.enter()
-	return v.collectStatus()
+	return v.collectStatus(ctx)
 }
 
 // checkDamage lets the daemon check the whole ledger soon where an answer met damage in it, as a command does.

@@ -114,7 +114,7 @@ func TestFlight_I21_HangsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, release := 0, make(chan struct{})
 		f := inFlightCall[int]{}
-		f.do = func() int {
+		f.do = func(context.Context) int {
 			begun++
 			if begun == 2 {
 				<-release

@@ -17,6 +17,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
+	"vaultd/internal/catalog"
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
@@ -66,7 +67,7 @@ func (a *app) runStatus(ctx context.Context, v view, verbose bool) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	s, err := v.collectStatus()
+	s, err := v.collectStatus(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,8 +141,8 @@ func (v view) collectFacts(t *entryCounts, more ...func(*boltledger.Ledger) erro
 	if s.IndexNeeds, err = v.findDifferingIndexes(); noteDamage(&s, err) != nil {
 		return s, err
 	}
-	s.Billing, err = v.billsOfThisYear()
-	return s, noteDamage(&s, err)
+	s.Billing, s.Figures = t.bills, t.figuresLack
+	return s, nil
 }
 
 // findDifferingIndexes names the vaults whose index at the archive differed at
@@ -157,9 +158,9 @@ func (v view) findDifferingIndexes() (names []string, err error) {
 }
 
 // collectStatus gathers everything that "status" shows.
-func (v view) collectStatus() (present.StatusSummary, error) {
+func (v view) collectStatus(ctx context.Context) (present.StatusSummary, error) {
 	t := newEntryCounts(v)
-	s, err := v.collectFacts(t, t.nameLatest, t.findLastSuccess, t.findLastDelivery, t.countArchivedToday, t.countDeliveredToday)
+	s, err := v.collectFacts(t, t.nameLatest, t.findLastSuccess, func(*boltledger.Ledger) error { return v.readFigures(ctx, t) })
 	if err != nil {
 		return s, err
 	}
@@ -193,7 +194,11 @@ func noteDamage(s *present.StatusSummary, err error) error {
 func (v view) addDrops(s *present.StatusSummary, t *entryCounts) {
 	status := func(name string) present.DropStatus {
 		d := t.drops[name]
-		return present.DropStatus{Name: name, Today: d.today, Delivered: d.delivered, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
+		one := present.DropStatus{Name: name, Today: d.today, Delivered: d.delivered, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
+		if !t.knowsToday {
+			one.Today, one.Delivered = -1, -1
+		}
+		return one
 	}
 	configured := map[string]bool{}
 	for _, d := range v.cfg.Drops {
@@ -331,11 +336,10 @@ func describeWaiting(w watch.NotTakenGroup) []string {
 	return names
 }
 
-// billsOfThisYear are the bills of the current calendar year. They are made from the totals of a year and a half, whatever
-// the ledger holds.
-func (v view) billsOfThisYear() (all []present.Bill, err error) {
+// billsOfThisYear are the bills of the current calendar year.
+func (v view) billsOfThisYear(ctx context.Context, c *catalog.Catalog) (all []present.Bill, err error) {
 	now := v.Now.In(v.Location)
-	totals, err := v.ledger.RecentTotals(time.Date(now.Year()-1, time.July, 1, 0, 0, 0, 0, v.Location)) // the forecast looks a few months back
+	totals, err := c.Totals(ctx, time.Date(now.Year()-1, time.July, 1, 0, 0, 0, 0, v.Location)) // the forecast looks a few months back
 	if err != nil {
 		return nil, err
 	}
@@ -356,8 +360,8 @@ func calculateBills(totals []ledger.Total, c config.Config, now time.Time) ([]bi
 }
 
 // billingLines writes the bills of every year.
-func (a *app) billingLines(l *boltledger.Ledger, c config.Config) error {
-	totals, err := l.Totals()
+func (a *app) billingLines(ctx context.Context, of *catalog.Catalog, c config.Config) error {
+	totals, err := of.Totals(ctx, time.Time{})
 	if err != nil {
 		return err
 	}

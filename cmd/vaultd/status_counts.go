@@ -1,17 +1,20 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 )
 
-// entryCounts counts entries for people. Every number comes from the ledger, so a restart loses none. They come from the
-// ledger's indexes and counts: what is read every few seconds must cost the same with ten entries and with ten million.
+// entryCounts counts entries for people. What needs a person comes from the ledger's indexes, and what was archived and delivered today from
+// the catalog: what is read every few seconds must cost the same with ten entries and with ten million.
 type entryCounts struct {
 	present.Clock
 	alertAfter      time.Duration
@@ -22,7 +25,10 @@ type entryCounts struct {
 	needs           present.EntryCounts
 	oldest          time.Time
 	lastSuccess     time.Time
-	lastDelivery    time.Time     // the beginning of its quarter of an hour
+	lastDelivery    time.Time
+	bills           []present.Bill
+	knowsToday      bool          // what was archived and delivered today is counted
+	figuresLack     string        // why that, the last delivery and the bills are not known, or not all of them
 	clockComparedAt time.Time     // when the newest answer that gave the service's time was asked for
 	clockAhead      time.Duration // by how much this clock was ahead of the service's then
 
@@ -168,29 +174,54 @@ func (t *entryCounts) findLastSuccess(l *boltledger.Ledger) (err error) {
 	return err
 }
 
-// findLastDelivery finds the quarter of an hour in which a PDF was delivered last. Of a clock that was set back it says nothing: it is no
-// success of the archive, and nothing is calculated with it.
-func (t *entryCounts) findLastDelivery(l *boltledger.Ledger) (err error) {
-	t.lastDelivery, err = l.LastDelivery()
-	return err
-}
-
-// countArchivedToday counts, by drop folder, what the archive took today by its own clock.
-func (t *entryCounts) countArchivedToday(l *boltledger.Ledger) error {
-	today, err := l.CountArchived(t.Now, t.IsToday)
-	for drop, n := range today {
+// readFigures reads from the catalog what was archived and delivered today, when something was delivered last, and the bills, after it
+// entered what the ledger has committed.
+func (v view) readFigures(ctx context.Context, t *entryCounts) (err error) {
+	c, release := v.openCatalog(ctx)
+	defer func() { err = errors.Join(err, release()) }()
+	lacks, err := c.CatchUp(ctx)
+	if err != nil {
+		return err
+	}
+	t.figuresLack = lacks
+	archived, err := c.CompletedOn(ctx, ledger.Archived, v.Now)
+	if err != nil {
+		return t.noteFigures(err)
+	}
+	delivered, err := c.CompletedOn(ctx, ledger.Delivered, v.Now)
+	if err == nil {
+		t.lastDelivery, err = c.LastDelivered(ctx)
+	}
+	if err == nil {
+		err = v.readBills(ctx, c, t)
+	}
+	if err != nil {
+		return t.noteFigures(err)
+	}
+	t.knowsToday = true
+	for drop, n := range archived {
 		t.countsOfDrop(drop).today = n
 	}
-	return err
-}
-
-// countDeliveredToday counts, by drop folder, what was delivered today by this machine's clock.
-func (t *entryCounts) countDeliveredToday(l *boltledger.Ledger) error {
-	today, err := l.CountDelivered(t.Now, t.IsToday)
-	for drop, n := range today {
+	for drop, n := range delivered {
 		t.countsOfDrop(drop).delivered = n
 	}
-	return err
+	return nil
+}
+
+// readBills reads the bills from the catalog as it is.
+func (v view) readBills(ctx context.Context, c *catalog.Catalog, t *entryCounts) (err error) {
+	t.bills, err = v.billsOfThisYear(ctx, c)
+	return t.noteFigures(err)
+}
+
+// noteFigures notes why figures are not known now, and returns any other error.
+func (t *entryCounts) noteFigures(err error) error {
+	incomplete, is := errors.AsType[*catalog.IncompleteError](err)
+	if !is {
+		return err
+	}
+	t.figuresLack = incomplete.Why
+	return nil
 }
 
 // compareClocks notes by how much this machine's clock was ahead of the service's at the newest registration. The

@@ -50,7 +50,7 @@ func (c *Catalog) readRows(ctx context.Context, fn func(*sql.Rows) error, statem
 	c.mu.Lock()
 	f, status := c.file, c.status()
 	c.mu.Unlock()
-	if why := status.Describe(); why != "" || f == nil {
+	if why := status.Describe(); f == nil || why != "" && !f.isPrivate {
 		return errors.New(cmp.Or(why, "no catalog is open"))
 	}
 	err := c.readFile(ctx, f, func(ctx context.Context) error { return visitRows(ctx, f.db, fn, statement, args...) })

@@ -132,11 +132,6 @@ func (f *frame) FormatTime(t time.Time) string {
 	return f.dateText(t) + ", " + t.Format("15:04")
 }
 
-// FormatQuarter names the quarter of an hour that begins at t.
-func (f *frame) FormatQuarter(t time.Time) string {
-	return f.FormatTime(t) + "–" + t.Add(15*time.Minute).In(f.clock.Location).Format("15:04")
-}
-
 // FormatTimeOf is Time for a moment that may be missing.
 func (f *frame) FormatTimeOf(t *time.Time) string {
 	if t == nil {

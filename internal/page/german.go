@@ -66,7 +66,7 @@ var german = map[string]string{
 	"%s MB (%s to %s)": "%s MB (%s bis %s)",
 
 	// The charts.
-	"Over time": "Verlauf", "Rejected folders and times are not known now:": "Abgewiesene Ordner und Zeiten sind jetzt nicht bekannt:",
+	"Over time": "Verlauf", "Some figures are not known now:": "Einige Zahlen sind jetzt nicht bekannt:",
 	"More folders were rejected than are counted here: the oldest days and months show fewer than there were.": "Es wurden mehr Ordner abgewiesen, als hier gezählt sind: Die ältesten Tage und Monate zeigen weniger, als es waren.",
 	"highest bar: %d": "höchster Balken: %d", "Documents by day": "Dokumente nach Tagen", "Documents by month": "Dokumente nach Monaten", "From taken to archived": "Von übernommen bis archiviert", "Day": "Tag", "Time": "Dauer",
 	"Of the newest %d archived documents.":                                                  "Von den neuesten %d archivierten Dokumenten.",

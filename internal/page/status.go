@@ -49,7 +49,7 @@ func withoutReason(h present.History) present.History {
 // withoutDocuments leaves out of a summary whatever may name a document, a person or a path: what stays are counts, states,
 // times, and ids of the configuration.
 func withoutDocuments(s present.StatusSummary) present.StatusSummary {
-	s.Host, s.Service, s.ReloadFault, s.Damage, s.Catalog, s.LostLedger = "", "", "", "", "", ""
+	s.Host, s.Service, s.ReloadFault, s.Damage, s.Catalog, s.Figures, s.LostLedger = "", "", "", "", "", "", ""
 	s.Needs = slices.Clone(s.Needs)
 	for i := range s.Needs {
 		n := &s.Needs[i]
@@ -182,6 +182,8 @@ func (b statusBody) Vaults() (all []*vaultStatus) {
 // DescribeToday writes how many were archived today, or delivered: two numbers that are never added up.
 func (f *frame) DescribeToday(archived, delivered int, delivers bool) string {
 	switch {
+	case archived < 0: // they are being counted
+		return "–"
 	case delivered == 0 && !delivers:
 		return f.FormatNumber(archived)
 	case archived == 0:

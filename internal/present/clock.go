@@ -23,11 +23,6 @@ func (c Clock) Brief(t time.Time) string {
 	return t.Format("2 Jan 2006 15:04")
 }
 
-// Quarter gives the quarter of an hour that begins at t.
-func (c Clock) Quarter(t time.Time) string {
-	return c.Brief(t) + " to " + t.Add(15*time.Minute).In(c.Location).Format("15:04")
-}
-
 // Zoned is brief with the zone, for where no other time beside it tells that.
 func (c Clock) Zoned(t time.Time) string {
 	if t.IsZero() {

@@ -22,8 +22,8 @@ type StatusSummary struct {
 	Running       bool           `json:"running"` // a daemon works
 	Since         *time.Time     `json:"since"`
 	LastSuccess   *time.Time     `json:"lastSuccess"`
-	LastDelivered *time.Time     `json:"lastDelivered"` // the beginning of its quarter of an hour
-	Safe          *SafeMode      `json:"safeMode"`      // null: it is not in safe mode
+	LastDelivered *time.Time     `json:"lastDelivered"`
+	Safe          *SafeMode      `json:"safeMode"` // null: it is not in safe mode
 	Needs         []Need         `json:"needs"`
 	Pauses        []PausedTarget `json:"pauses"`
 	Balance       Balance        `json:"balance"`
@@ -40,6 +40,7 @@ type StatusSummary struct {
 
 	Head    string `json:"head"`    // the journal's last line and its hash, for "vaultd verify --head"
 	Catalog string `json:"catalog"` // what find, list and show may lack; empty: nothing, or no daemon runs
+	Figures string `json:"figures"` // why what was archived and delivered today, the last delivery and the bills are not known, or not all of them; empty: they are
 
 	ListsIgnored bool            `json:"-"` // the text lists the ignored names
 	Attention    EntryCounts     `json:"-"` // the entries that need attention
@@ -230,6 +231,8 @@ func (d DropStatus) Delivers() bool { return d.Route != "" && !ledger.Route(d.Ro
 // describeToday says how many were archived today, or delivered: two numbers that are never added up.
 func (d DropStatus) describeToday() string {
 	switch {
+	case d.Today < 0:
+		return "not known"
 	case d.Delivered == 0 && !d.Delivers():
 		return strconv.Itoa(d.Today)
 	case d.Today == 0:

@@ -77,7 +77,7 @@ func (s *StatusSummary) writeNeeds(w io.Writer, c Clock) {
 		last = "last success " + c.Brief(*s.LastSuccess) + ", " + c.Ago(*s.LastSuccess) + " ago"
 	}
 	if s.LastDelivered != nil {
-		last += "; last delivered " + c.Quarter(*s.LastDelivered)
+		last += "; last delivered " + c.Brief(*s.LastDelivered)
 	}
 	fmt.Fprintf(w, "%s     %s\n", head, last)
 	for _, n := range s.Needs {
@@ -202,7 +202,10 @@ func (s *StatusSummary) writeIgnored(w io.Writer) {
 }
 
 func (s *StatusSummary) writeBills(w io.Writer) {
-	if len(s.Billing) == 0 {
+	switch {
+	case s.Figures != "":
+		fmt.Fprintf(w, "BILLING  being counted; this and what was archived today may lack something: %s\n", sanitize.FirstLine(s.Figures, longestText))
+	case len(s.Billing) == 0:
 		fmt.Fprintln(w, "BILLING  nothing archived this year")
 	}
 	for _, b := range s.Billing {
