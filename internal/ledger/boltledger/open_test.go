@@ -311,6 +311,8 @@ func TestOpen_I28_RefusesAnotherForm(t *testing.T) {
 			edit(t, dir, row.change)
 			before := kit.Value(os.ReadFile(pathIn(dir, fileName)))(t)
 			kit.Fails(t, "open", kit.Err(boltledger.Open(boltledger.Config{Dir: dir})), row.want)
+			kit.Must(t, os.WriteFile(pathIn(dir, openingName), nil, 0o600))
+			kit.Fails(t, "open after a kill", kit.Err(boltledger.Open(boltledger.Config{Dir: dir, Probe: boltledger.ProbeFile})), row.want)
 			kit.Fails(t, "read while it is stopped", boltledger.ReadWhileStopped(dir, nil, func(*boltledger.Ledger) error { return nil }), row.want)
 			kit.Want(t, "copies", copies(t, dir, fileName+".*"), nil)
 			kit.Check(t, bytes.Equal(kit.Value(os.ReadFile(pathIn(dir, fileName)))(t), before), "the file of the ledger changed, want it as it was")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
 )
 
 // bbolt follows the page numbers that it finds. Pages that go in a circle end
@@ -21,9 +23,14 @@ import (
 
 // ProbeFile checks every page of an open ledger file, and then what opening
 // reads. Damage may end the process: it is for a child. The error is a
-// [ledger.DamageError], or says why the file could not be read.
+// [ledger.DamageError], or says why the file could not be read. A ledger of
+// another form passes, because opening refuses it by its own error.
 func ProbeFile(f *os.File) error {
-	return ReadOpenFile(f, "", time.UTC, UncheckedPages, func(*Ledger) error { return nil })
+	err := ReadOpenFile(f, "", time.UTC, UncheckedPages, func(*Ledger) error { return nil })
+	if errors.Is(err, ledger.ErrDevelopment) || errors.Is(err, ledger.ErrNewerSchema) {
+		return nil
+	}
+	return err
 }
 
 // checkPages checks every page of a ledger that stays as it is meanwhile: each
@@ -37,7 +44,7 @@ func (l *Ledger) checkPages() error {
 	if err != nil {
 		return err
 	}
-	// The lock of the file, which the child shares, ends with the child.
+	// The child shares the lock of the file, and leaves it one for readers.
 	return errors.Join(l.probe(f), f.Close(), lockFile(l.file, syscall.LOCK_EX))
 }
 
