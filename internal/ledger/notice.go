@@ -7,7 +7,7 @@ import (
 )
 
 // Notice is one notification of the business network as it is kept: what came, and about which entry. It stays for as long as the ledger
-// does. A notification is acknowledged at the network only after it was committed here. One that is about no document of this ledger, sent or
+// does. A notification is acknowledged at the network only after it was committed here. A notification about no document of this ledger, sent or
 // received, is foreign, and is not acknowledged.
 type Notice struct {
 	ID      archive.AcknowledgementID `stored:"1"`

@@ -22,7 +22,7 @@ type Person struct {
 	Reason string
 }
 
-// Ledger is what people act on. What it commits is durable when it returns.
+// Ledger is what people act on. A commit is durable when it returns.
 type Ledger interface {
 	recovery.EntryReader
 	recovery.Committer

@@ -113,7 +113,7 @@ func noteOpening(dir string) (found bool) {
 // sound. Close does so, too.
 func (l *Ledger) NoteSound() { forgetOpening(l.dir) }
 
-// forgetOpening removes the marker. Where that fails, the next start probes once more.
+// forgetOpening removes the marker. If that fails, the next start probes once more.
 func forgetOpening(dir string) { _ = os.Remove(pathIn(dir, openingName)) }
 
 // probeLeftOpen has check read the file that a process left open, unless nil.
