@@ -485,20 +485,6 @@ func provesEmpty(l *readLine) bool {
 	return l.Event == (ledger.StatusSeen{}).JournalName() && (l.Status == archive.Failed.String() || l.Status == archive.WaitingForPackage.String())
 }
 
-// words writes flags as parseFlags reads them.
-func (f flags) words() string {
-	var words []string
-	for _, one := range []struct {
-		is   bool
-		word string
-	}{{f.inDoubt, "in-doubt"}, {f.double, "double"}, {f.needsReconcile, "needs-reconcile"}, {f.sameNumber, "same-number"}, {f.strangeDate, "strange-date"}, {f.reviewed, "checked"}, {f.cutOff, "cut-off"}} {
-		if one.is {
-			words = append(words, one.word)
-		}
-	}
-	return strings.Join(words, " ")
-}
-
 func parseFlags(s string) flags {
 	words := strings.Fields(s)
 	has := func(word string) bool { return slices.Contains(words, word) }

@@ -58,10 +58,6 @@ func (c *checker) checkBlock(tx *bbolt.Tx, k, v []byte) error {
 
 // checkLine follows what the ledger remembers of its lines.
 func (c *checker) checkLine(tx *bbolt.Tx, l ledger.Line) error {
-	key, keyErr := archive.ParseKey(l.Key)
-	if c.since != nil && keyErr == nil {
-		c.changed[key] = true
-	}
 	at, err := alarmOf(l)
 	c.alarmed = ledger.LaterOf(c.alarmed, at)
 	c.differing.addLine(l)
@@ -70,6 +66,13 @@ func (c *checker) checkLine(tx *bbolt.Tx, l ledger.Line) error {
 	}
 	if err := c.checkFetch(tx, l); err != nil {
 		return err
+	}
+	if l.Reason == "" && c.since == nil {
+		return nil
+	}
+	key, keyErr := archive.ParseKey(l.Key)
+	if c.since != nil && keyErr == nil {
+		c.changed[key] = true
 	}
 	if l.Reason == "" || keyErr != nil && l.Key != "" {
 		return nil
