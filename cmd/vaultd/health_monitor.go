@@ -1,20 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
-	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/web"
@@ -35,7 +31,6 @@ type healthMonitor struct {
 	facts       inFlightCall[healthFacts]
 	ledgerProbe inFlightCall[error] // reads the ledger
 
-	lastSuccess    lastSuccess    // used in facts alone
 	stalled        bool           // no progress was logged; used in run alone
 	warnedLevel    map[string]int // used in run alone: by vault, the billing level that was logged
 	lastStatusLine string         // the last status line; used in run alone
@@ -179,10 +174,9 @@ func (p *healthMonitor) gatherFacts(ctx context.Context) healthFacts {
 	l, cfg, state := now.d.Ledger(), now.cfg, now.d.State()
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l, state: func() daemon.State { return state }}
 	t := newEntryCounts(v)
-	s, err := v.collectFacts(t, func(*boltledger.Ledger) error { return v.readBills(ctx, now.d.Catalog(), t) })
+	s, err := v.collectFacts(t, t.findLastSuccess, func(*boltledger.Ledger) error { return v.readBills(ctx, now.d.Catalog(), t) })
 	head := l.Head()
-	lastSuccess, failed := p.lastSuccess.update(l, v, head.N)
-	if err = errors.Join(err, failed); err != nil {
+	if err != nil {
 		s.Damage = err.Error()
 	}
 	if now.isReopening() { // drop folders are closed for a moment, which is no fault
@@ -194,7 +188,7 @@ func (p *healthMonitor) gatherFacts(ctx context.Context) healthFacts {
 	s.AddNeeds(v.Clock)
 	g := healthFacts{status: s, Facts: web.Facts{
 		At: v.Now, Version: s.Version, Go: runtime.Version(), Environment: l.Info().Environment,
-		Balance: l.Balance(), LastSuccess: lastSuccess, SpoolUsed: state.Spool.Used, SpoolMax: s.Disk.SpoolMax, StateFree: s.Disk.LedgerFree,
+		Balance: l.Balance(), LastSuccess: t.lastSuccess, SpoolUsed: state.Spool.Used, SpoolMax: s.Disk.SpoolMax, StateFree: s.Disk.LedgerFree,
 		LedgerSize: fileSize(filepath.Join(cfg.StateDir, "ledger.db")), Lines: head.N, Syncs: l.SyncCount(),
 		SafeMode: s.Safe != nil, Unfit: s.UnfitReasons(), NeedsPerson: s.CountNeeds(),
 	}}
@@ -238,63 +232,4 @@ func fileSize(path string) int64 {
 		return -1
 	}
 	return info.Size()
-}
-
-// lastSuccess finds when the journal last recorded a folder as archived. It reads only new lines;
-// for the time before them it takes the ledger's totals.
-type lastSuccess struct {
-	mu   sync.Mutex
-	upTo uint64    // guarded by mu
-	at   time.Time // guarded by mu
-}
-
-// update reads the lines up to head, the newest first.
-func (s *lastSuccess) update(l *boltledger.Ledger, v view, head uint64) (time.Time, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.upTo == 0 {
-		t := newEntryCounts(v)
-		if err := t.findLastSuccess(l); err != nil {
-			return s.at, err
-		}
-		s.at, s.upTo = t.lastSuccess, head
-	}
-	const first = 1000
-	upper := head
-	for span := uint64(first); upper > s.upTo; span *= 4 {
-		from := max(s.upTo, upper-min(span, upper)) + 1
-		at, err := newestSuccess(l, from, upper)
-		if err != nil {
-			return s.at, err
-		}
-		if !at.IsZero() {
-			s.at = at
-			break
-		}
-		upper = from - 1
-	}
-	s.upTo = head
-	return s.at, nil
-}
-
-// newestSuccess returns the time of the last line in a range by which an entry became archived.
-func newestSuccess(l *boltledger.Ledger, from, to uint64) (at time.Time, err error) {
-	err = l.Lines(from, func(n uint64, line []byte) error {
-		if n > to {
-			return errEnough
-		}
-		if !bytes.Contains(line, []byte(`"event":"status-seen"`)) || !bytes.Contains(line, []byte(`"state":"archived"`)) {
-			return nil
-		}
-		parsed, err := ledger.ParseLine(line)
-		if err != nil {
-			return err
-		}
-		at, err = time.Parse(time.RFC3339, parsed.At)
-		return err
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return at, err
 }

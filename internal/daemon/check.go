@@ -55,10 +55,6 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.ledger.FigureDamage():
-			if s, is := d.ledger.SafeMode(); is && s.Mark == ledger.MarkDamaged { // each commit may meet it again
-				continue
-			}
 		case <-c.wake:
 		case <-timer.C:
 		}

@@ -275,54 +275,6 @@ func TestCheck_I26_TheMarkerOfAnOpenLedger(t *testing.T) {
 	}
 }
 
-// I23, I26: a total that cannot be read ends no commit. The next commit that meets it has the ledger checked at once, and a comparison
-// ends safe mode, because the total is counted anew.
-func TestCheck_I23_AFigureIsDamagedWhileRunning(t *testing.T) {
-	withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = 1000 * time.Hour }, func(h *testDaemon) {
-		time.Sleep(48 * time.Hour) // a day in the middle of a month: both have one total
-		h.drop("Otto 19", "19", "one", false)
-		h.becomes("Otto 19 archived")
-		h.spoilBehind("V\x00\x80\x00\x00\x00") // the key of the vault's total, and eight bytes of its time
-		h.drop("Huber 88", "88", "two", false)
-		h.becomes("Otto 19 archived", "Huber 88 archived")
-		synctest.Wait()
-		safe, is := h.d.Ledger().SafeMode()
-		if s := h.d.State(); !is || safe.Mark != ledger.MarkDamaged || s.HeldReason == "" || len(s.Check.Ledger) == 0 {
-			t.Fatalf("after the damage: safe mode = %+v, check = %+v, want safe mode for the damage", safe, s.Check)
-		}
-		c, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 7})
-		if h.must(err); !c.Left {
-			t.Errorf("reconciled = %+v, want safe mode left", c)
-		}
-		ts, err := h.d.Ledger().Totals()
-		kit.Check(t, err == nil && len(ts) == 1 && ts[0].Documents == 2, "totals = %+v (error %v), want one of 2 documents", ts, err)
-	})
-}
-
-// spoilBehind changes the record behind each key of the ledger that begins so and goes on for four bytes.
-func (h *testDaemon) spoilBehind(key string) {
-	h.t.Helper()
-	name := filepath.Join(h.cfg.StateDir, "ledger.db")
-	text := kit.Value(os.ReadFile(name))(h.t)
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
-	h.must(err)
-	spoiled := 0
-	for at := 0; ; at++ {
-		i := bytes.Index(text[at:], []byte(key))
-		if i < 0 {
-			break
-		}
-		at += i
-		b := text[at+len(key)+4+2] // in the middle of what the record says
-		_, err = f.WriteAt([]byte{b ^ 4}, int64(at+len(key)+4+2))
-		h.must(err)
-		spoiled++
-	}
-	if h.must(f.Close()); spoiled == 0 {
-		h.t.Fatal("no key of the figure was found, want one to damage")
-	}
-}
-
 // I23: a drop folder that does not answer holds up neither the start nor the others.
 func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
 	var release chan struct{}

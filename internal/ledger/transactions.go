@@ -37,27 +37,23 @@ func (e Entry) Transactions() (all []Transaction) {
 // Total is what one vault archived in one calendar month.
 type Total struct {
 	Vault     archive.VaultID
-	Year      int       // of the service's success, in the configured time zone
-	Month     int       // of that year, from 1
-	Documents uint64    // transactions: each success of the service is one
-	Unsized   uint64    // of them, those whose size is not known
-	Bytes     uint64    // of the ZIPs as sent, of all others
-	Last      time.Time // the newest of the service's times of success
+	Year      int    // of the service's success, in the configured time zone
+	Month     int    // of that year, from 1
+	Documents uint64 // transactions: each success of the service is one
+	Unsized   uint64 // of them, those whose size is not known
+	Bytes     uint64 // of the ZIPs as sent, of all others
 }
 
 // Plus returns both together, under the vault and the month of the first.
 func (t Total) Plus(more Total) Total {
 	t.Documents, t.Unsized, t.Bytes = t.Documents+more.Documents, t.Unsized+more.Unsized, t.Bytes+more.Bytes
-	if more.Last.After(t.Last) {
-		t.Last = more.Last
-	}
 	return t
 }
 
 // Total returns the transaction as a total of its own.
 func (t Transaction) Total(v archive.VaultID, zone *time.Location) Total {
 	at := t.At.In(zone)
-	one := Total{Vault: v, Year: at.Year(), Month: int(at.Month()), Documents: 1, Bytes: uint64(max(t.Size, 0)), Last: t.At}
+	one := Total{Vault: v, Year: at.Year(), Month: int(at.Month()), Documents: 1, Bytes: uint64(max(t.Size, 0))}
 	if t.Size <= 0 {
 		one.Unsized = 1
 	}

@@ -34,7 +34,6 @@ type Ledger interface {
 	ApplyArrival(ctx context.Context, c arrival.Change) (arrival.Arrival, error)
 	CommitMark(ctx context.Context, m ledger.Mark, note *ledger.Note) error
 	IntendFetch(ctx context.Context, m ledger.Mark, note *ledger.Note, budget uint64) (used uint64, err error)
-	RecountFigures(ctx context.Context) error
 }
 
 // Config is what the actions need.

@@ -10,7 +10,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 )
@@ -48,7 +47,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	doubt, err := LastDoubt(c.Ledger)
 	if err == nil && safe.Mark == ledger.MarkDamaged {
 		var found []ledger.Problem
-		if found, err = c.verifyWithFigures(ctx); len(found) > 0 { // what it says of its own entries cannot be trusted
+		if found, err = c.Verify(ctx); len(found) > 0 { // what it says of its own entries cannot be trusted
 			doubt, out.Why = nil, append(out.Why, fmt.Sprintf("the ledger is damaged (%s: %s): restore a backup, or rebuild it", found[0].Where, found[0].What))
 		}
 	}
@@ -93,20 +92,6 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	}, note)
 	out.Left = err == nil
 	return out, err
-}
-
-// verifyWithFigures verifies the ledger. If nothing but its totals and counts
-// is wrong it has them counted again first: they are derived from the rest. A
-// crash in between leaves them as they are, and a person compares again.
-func (c Comparison) verifyWithFigures(ctx context.Context) ([]ledger.Problem, error) {
-	found, err := c.Verify(ctx)
-	if err != nil || len(found) == 0 || !boltledger.AreOfFigures(found) {
-		return found, err
-	}
-	if err := c.Ledger.RecountFigures(ctx); err != nil {
-		return found, err
-	}
-	return c.Verify(ctx)
 }
 
 // journalComparison puts into the journal what a person's comparison came to, one line for each vault. The audit rests on it. What vaultd

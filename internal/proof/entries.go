@@ -57,6 +57,9 @@ func (f *Replay) checkEntry(e ledger.Entry) {
 	if e.ID != it.id {
 		f.addFinding("I12", e.Key, "the entry's clientUUID is not that of its last line")
 	}
+	if it.size != 0 && e.Package.Size != it.size {
+		f.addFinding("I12", e.Key, "the entry's package has %d bytes, the line that sealed it says %d", e.Package.Size, it.size)
+	}
 	if it.flags != (flags{e.InDoubt, e.PossibleDouble, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Reviewed, e.CutOff != ledger.NotCutOff}) {
 		f.addFinding("I12", e.Key, "the entry's flags are not those of its last line")
 	}

@@ -232,6 +232,7 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		{"EntrySaysOtherBytesLeft", "I4", 3, func(b *book, _ *Journal) {
 			b.change(3, func(e *ledger.Entry) { e.Current().Sent = archive.Digest{99} })
 		}},
+		{"PackageOfAnotherSize", "I12", 4, func(b *book, _ *Journal) { b.change(4, func(e *ledger.Entry) { e.Package.Size++ }) }},
 		{"EntryAheadOfJournal", "I5", 4, func(b *book, _ *Journal) { b.change(4, func(e *ledger.Entry) { e.Rev++ }) }},
 		{"EntrySaysArchived", "I12", 4, func(b *book, _ *Journal) {
 			b.change(4, func(e *ledger.Entry) { e.State, e.ArchivedRemote = ledger.Archived, "b6" })

@@ -59,6 +59,7 @@ type item struct {
 	id             archive.ID
 	success        number    // the registration of which the service said it was successful
 	seal           sealStart // of its package, as sealed last; zero: unknown
+	size           int64     // of that package; zero: unknown
 }
 
 // number is a registration's number, shortened so that a million fit in memory.
@@ -300,7 +301,7 @@ func (f *Replay) replayLine(l *readLine) {
 	case l.ID != "":
 		it.id = l.id
 	case l.Event == (ledger.Unsealed{}).JournalName():
-		it.id = archive.ID{} // it gets one when it is packed anew
+		it.id, it.size = archive.ID{}, 0 // it gets both when it is packed anew
 	}
 	f.replayRemote(key, &it, l)
 	f.replayStatus(key, &it, l, to)
@@ -457,7 +458,7 @@ func (f *Replay) replaySeal(key archive.Key, it *item, l *readLine) {
 		return
 	}
 	if l.Seal != "" {
-		it.seal = is
+		it.seal, it.size = is, l.Size
 	}
 }
 

@@ -28,7 +28,7 @@ type Facts struct {
 	Balance     ledger.Balance
 	NeedsPerson map[string]int // by the stable word of the table of needs; zero where all is well
 	OldestOpen  time.Time      // when the oldest folder on its way was taken
-	LastSuccess time.Time      // when the ledger last recorded one as archived
+	LastSuccess time.Time      // the newest of the archive's times of success
 
 	Pauses   []Pause
 	Drops    []Drop

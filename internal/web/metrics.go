@@ -59,7 +59,7 @@ var metrics = []metric{
 		}
 		add(f.At.Sub(f.OldestOpen).Seconds())
 	}},
-	{"vaultd_last_success_timestamp_seconds", "when the ledger last recorded a folder as archived; 0 when never", gauge, nil, func(f Facts, add func(float64, ...string)) {
+	{"vaultd_last_success_timestamp_seconds", "the newest of the archive's times of success; 0 when there is none", gauge, nil, func(f Facts, add func(float64, ...string)) {
 		add(unixSeconds(f.LastSuccess))
 	}},
 	{"vaultd_route_paused_seconds", "for how long a route rests because of a fault of the environment; none while all work", gauge, []string{"route", "code"}, func(f Facts, add func(float64, ...string)) {

@@ -1,6 +1,6 @@
 // Package boltledger keeps the ledger on disk: entries, their erasable
-// documents, the due index, the journal with its hash chain, the balance and
-// the totals, in one bbolt file whose form docs/ledger.md describes.
+// documents, the due index, the journal with its hash chain, and the balance,
+// in one bbolt file whose form docs/ledger.md describes.
 //
 // It decides nothing about documents. One goroutine, the committer, takes all
 // changes that are queued, asks [ledger.Transition] what each event makes of
@@ -18,9 +18,8 @@
 // The files: open.go opens, committer.go queues and commits, groupcommit.go
 // builds one commit, sharednames.go holds what no entry can know alone, names.go
 // finds an entry by its names, read.go, queues.go and attention.go
-// answer questions, parts.go reads much in short transactions, totals.go and
-// counts.go keep sums of what they would have to count, figures.go makes them
-// anew, verify.go checks everything and verifysince.go what came since,
+// answer questions, parts.go reads much in short transactions, fetches.go
+// keeps the budget of downloads, verify.go checks everything and verifysince.go what came since,
 // arrivals.go keeps what comes in from a service, replace.go restores,
 // copy.go copies the file as it is at one moment, pages.go checks its pages,
 // backup.go makes a backup of such a copy, schema.go and wire.go are the stored
@@ -86,8 +85,6 @@ var (
 	docBucket     = []byte("doc")
 	dueBucket     = []byte("due")
 	journalBucket = []byte("journal")
-	totalsBucket  = []byte("totals")
-	countsBucket  = []byte("counts")
 	fetchesBucket = []byte("fetches")
 	namesBucket   = []byte("names")
 	scanBucket    = []byte("scan")
@@ -96,7 +93,7 @@ var (
 	arrivalIndexBucket = []byte("arrivalindex")
 	noticeBucket       = []byte("notices") // number of a notification at the network -> Notice
 
-	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, fetchesBucket, namesBucket, scanBucket,
+	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, fetchesBucket, namesBucket, scanBucket,
 		arrivalBucket, arrivalIndexBucket, noticeBucket}
 )
 
@@ -142,13 +139,13 @@ type Ledger struct {
 	marks     uint64                   // guarded by mu: as committed
 	alarmed   time.Time                // guarded by mu: as committed
 	clocks    clockComparison          // guarded by mu: as committed
+	succeeded time.Time                // guarded by mu: as committed
 	safe      *safeRecord              // guarded by mu: as committed; nil: not in safe mode
 	err       error                    // guarded by mu: why the ledger stopped
 
 	wake    chan struct{} // holds one token when the queue may have grown
 	stopped chan struct{} // closed once the committer is gone
 	failed  chan struct{} // closed with err
-	damaged chan struct{} // holds one token when a commit met a figure that cannot be read
 	copying chan struct{} // full while a copy is made or checked
 	isCopy  bool          // it is a copy, open for reading alone
 
@@ -212,6 +209,13 @@ func (l *Ledger) ClockComparison() (asked, service time.Time) {
 	return l.clocks.Asked, l.clocks.Service
 }
 
+// LastSuccess returns the newest of the service's times of success, as committed; zero: there is none. It is cheap to ask.
+func (l *Ledger) LastSuccess() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.succeeded
+}
+
 // CommitCounts returns how many transactions the committer committed since Open, and how
 // many changes were in them.
 func (l *Ledger) CommitCounts() (commits, changes uint64) { return l.commits.Load(), l.changes.Load() }
@@ -223,10 +227,6 @@ func (l *Ledger) SyncCount() uint64 { return 2*l.commits.Load() + l.head.syncs.L
 // Failed is closed when a commit failed. Nobody knows then what is on disk, so
 // nothing more is accepted: the process must stop and start again.
 func (l *Ledger) Failed() <-chan struct{} { return l.failed }
-
-// FigureDamage receives when a commit met a total or a count that cannot be read. The commit was made without it: the figure is
-// derived, and stays as it is until RecountFigures.
-func (l *Ledger) FigureDamage() <-chan struct{} { return l.damaged }
 
 // Err says why the ledger stopped; nil while it works.
 func (l *Ledger) Err() error {

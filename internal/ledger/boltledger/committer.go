@@ -255,7 +255,7 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	}
 	// Memory follows the disk: readers must never see what a crash could take back.
 	l.mu.Lock()
-	l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks, l.safe = g.head, g.balance, g.arrivals, g.marks, g.alarmed, g.clocks, g.safe
+	l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks, l.succeeded, l.safe = g.head, g.balance, g.arrivals, g.marks, g.alarmed, g.clocks, g.succeeded, g.safe
 	l.mu.Unlock()
 	l.names, l.newest = g.names, g.newest
 	l.commits.Add(1)
@@ -274,8 +274,7 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 // beginGroup returns a group commit without changes, based on what is committed.
 func (l *Ledger) beginGroup(tx *bbolt.Tx) *groupCommit {
 	return &groupCommit{
-		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, arrivals: l.arrivals, marks: l.marks, alarmed: l.alarmed, clocks: l.clocks, safe: l.safe,
-		totals: map[string]spanTotal{}, counts: map[string]uint64{},
+		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, arrivals: l.arrivals, marks: l.marks, alarmed: l.alarmed, clocks: l.clocks, succeeded: l.succeeded, safe: l.safe,
 		entries: map[archive.Key]*changedEntry{}, names: l.names, newest: l.newest,
 	}
 }

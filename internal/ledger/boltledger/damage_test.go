@@ -85,9 +85,9 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 	}
 	return map[string]func(*bbolt.Tx) error{
 		"OpenFlipped": flipFirst(openBucket), "DoneFlipped": flipFirst(doneBucket), "DocFlipped": flipFirst(docBucket),
-		"JournalFlipped": flipFirst(journalBucket), "TotalsFlipped": flipFirst(totalsBucket), "NameFlipped": flipFirst(namesBucket),
+		"JournalFlipped": flipFirst(journalBucket), "NameFlipped": flipFirst(namesBucket),
 		"OpenLost": dropFirst(openBucket), "DoneLost": dropFirst(doneBucket), "DocLost": dropFirst(docBucket), "DueLost": dropFirst(dueBucket),
-		"JournalLost": dropFirst(journalBucket), "TotalsLost": dropFirst(totalsBucket), "NameLost": dropFirst(namesBucket), "CountsLost": dropFirst(countsBucket),
+		"JournalLost": dropFirst(journalBucket), "NameLost": dropFirst(namesBucket),
 		"InfoFlipped": func(tx *bbolt.Tx) error {
 			return put(metaBucket, []byte("info"), flipped(tx.Bucket(metaBucket).Get([]byte("info"))))(tx)
 		},
@@ -99,15 +99,13 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 		"SchemaIsNoNumber": put(metaBucket, []byte("schema"), []byte("one")),
 
 		// The rows below leave each record well formed.
-		"CountOfAnother":   put(countsBucket, []byte("aaaaaaaa?drop"), sealed(codecPlain, []byte{1 << 3, 1})),
-		"CountTooHigh":     alterFirst(countsBucket, "Count.Number", oneMore),
+		"LastSuccess":      alterMeta("summary", "Summary.Success", oneMore),
 		"DownloadAtNoTime": put(fetchesBucket, []byte("1234567\x00"), []byte{}),
 		"SecretEmpty":      alterMeta("secret", "Secret.Key", func([]byte) []byte { return nil }),
 		"BalanceSeen":      alterMeta("summary", "Summary.Balance.Seen", oneMore),
 		"BalanceOfAState":  alterMeta("summary", "Summary.Balance.States", oneMore),
 		"HeadHash":         alterMeta("summary", "Summary.Head.Hash", another),
 		"EntryState":       alterFirst(openBucket, "Entry.State", number(uint64(ledger.Quarantined))),
-		"EntryAmount":      alterFirst(doneBucket, "Entry.Package.Size", oneMore),
 		"EntryRevision":    alterFirst(openBucket, "Entry.Rev", oneMore),
 		"EntryDueTime":     alterFirst(openBucket, "Entry.NotBefore", oneMore),
 		"EntryBumId":       alterFirst(doneBucket, "Entry.Registrations.Ticket.Remote", another),

@@ -3,8 +3,6 @@ package boltledger_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"maps"
 	"testing"
 	"time"
 
@@ -14,46 +12,6 @@ import (
 	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
-
-// I12: what was delivered on a day is counted by drop folder, and by no count
-// of what is archived, by no total and no last success. The counts agree with
-// the entries, also where the day begins within a quarter of an hour.
-func TestCounts_I12_DeliveredByThemselves(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
-	at, err := l.LastDelivery()
-	kit.Check(t, err == nil && at.IsZero(), "the last delivery before any = %v (%v), want none", at, err)
-	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for i, at := range []time.Time{noon.Add(-30 * time.Hour), noon.Add(-12*time.Hour - 5*time.Minute), noon.Add(-time.Hour), noon} {
-		key := archive.NewKey(at)
-		doc := ledger.Document{Salt: [16]byte{byte(i)}, Metadata: []byte("{}")}
-		p := archive.Package{Path: "x.pdf", Size: 5, SHA256: archive.Sum([]byte{byte(i)})}
-		remote := archive.RemoteID(fmt.Sprintf("slot-%d", i))
-		applied(t, l, ledger.Change{Key: key, Document: &doc, At: archive.Instant{Wall: at}, Events: []ledger.Event{
-			ledger.ClaimedFolder{Route: ledger.PDF, Drop: []string{"scans", "post"}[i%2], Folder: "x.pdf"},
-			ledger.Sealed{ID: archive.ID{byte(i + 1)}, Content: p.SHA256, Package: p, Seal: doc.Seal(p)}, ledger.RegisterIntended{},
-			ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: at}, Validity: time.Hour}},
-			ledger.UploadIntended{}, ledger.DeliveryConfirmed{Sent: p.SHA256, Seal: doc.Seal(p)}}})
-	}
-	// No zone is seven minutes away from another one: all entries are counted
-	// then, one by one.
-	for offset, post := range map[time.Duration]int{0: 1, 7 * time.Minute: 2} {
-		isToday := func(at time.Time) bool {
-			return at.Add(offset).Format(time.DateOnly) == noon.Format(time.DateOnly)
-		}
-		if got, err := l.CountDelivered(noon, isToday); err != nil || !maps.Equal(got, map[string]int{"post": post, "scans": 1}) {
-			t.Errorf("delivered %v after midnight = %v (%v), want %d by post and 1 by scans", offset, got, err, post)
-		}
-		kit.Len(t, "archived", kit.Value(l.CountArchived(noon, isToday))(t), 0)
-	}
-	kit.Want(t, "delivered by day", kit.Value(l.CountDeliveredByDay(noon, 3))(t), []int{0, 2, 2})
-	kit.Want(t, "archived by day", kit.Value(l.CountArchivedByDay(noon, 3))(t), []int{0, 0, 0})
-	at, err = l.LastDelivery()
-	kit.Check(t, err == nil && at.Equal(noon), "the last delivery = %v (%v), want %v", at, err, noon)
-	at, err = l.LastSuccess()
-	kit.Check(t, err == nil && at.IsZero(), "the last success = %v (%v), want none", at, err)
-	kit.Len(t, "totals", kit.Value(l.Totals())(t), 0)
-	sound(t, l)
-}
 
 // I12: a file that another entry lists is found, however many documents the ledger has.
 func TestCountHeldFiles_I12_FindsOthers(t *testing.T) {

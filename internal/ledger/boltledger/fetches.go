@@ -98,6 +98,12 @@ func fetchesInMonth(tx *bbolt.Tx, at time.Time, zone *time.Location) (n uint64, 
 	return n, nil
 }
 
+// monthNumber is twelve times the year of a time and its month, in a time zone.
+func monthNumber(t time.Time, zone *time.Location) int {
+	y, m, _ := t.In(zone).Date()
+	return 12*y + int(m)
+}
+
 // digestFetches returns the digest of the downloads that the lines up to one announce, and how many the later ones announce.
 func digestFetches(tx *bbolt.Tx, line uint64) (upTo archive.Digest, later uint64, err error) {
 	h := sha256.New()

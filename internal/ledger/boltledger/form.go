@@ -67,7 +67,7 @@ func digestOfForm() string {
 func messages() (all []*message) {
 	for _, m := range []*message{
 		entryForm.message, documentForm.message, noteForm.message, blockForm.message, infoForm.message, summaryForm.message, secretForm.message, safeForm.message,
-		incarnationForm.message, totalForm.message, countForm.message, scanForm.message, arrivalForm.message, noticeForm.message,
+		incarnationForm.message, scanForm.message, arrivalForm.message, noticeForm.message,
 	} {
 		all = m.addTo(all)
 	}

@@ -19,23 +19,22 @@ import (
 // as they are now, and their journal lines. Names are written at once, so that two entries of one
 // commit cannot take the same one; the rest is written at the end.
 type groupCommit struct {
-	tx       *bbolt.Tx
-	ledger   *Ledger
-	first    ledger.Head // before this commit
-	head     ledger.Head
-	lines    [][]byte
-	entries  map[archive.Key]*changedEntry
-	names    uint64      // records of names
-	newest   archive.Key // no entry has a later one
-	balance  ledger.Balance
-	arrivals arrival.Balance
-	marks    uint64
-	alarmed  time.Time // the latest that any mark said that something was lost
-	clocks   clockComparison
-	totals   map[string]spanTotal // what this commit adds to the totals, by their keys
-	counts   map[string]uint64    // what it changes of the counts, by their keys
-	safe     *safeRecord          // nil: not in safe mode
-	touched  bool                 // meta was written beside entries and lines
+	tx        *bbolt.Tx
+	ledger    *Ledger
+	first     ledger.Head // before this commit
+	head      ledger.Head
+	lines     [][]byte
+	entries   map[archive.Key]*changedEntry
+	names     uint64      // records of names
+	newest    archive.Key // no entry has a later one
+	balance   ledger.Balance
+	arrivals  arrival.Balance
+	marks     uint64
+	alarmed   time.Time // the latest that any mark said that something was lost
+	clocks    clockComparison
+	succeeded time.Time   // the newest of the service's times of success
+	safe      *safeRecord // nil: not in safe mode
+	touched   bool        // meta was written beside entries and lines
 }
 
 // changedEntry is one entry of a group commit, before it and now. The state None means: not stored yet.
@@ -185,17 +184,13 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 			g.newest = k
 		}
 	}
-	// In the transaction of the entries that they are derived from: a crash leaves both or neither.
-	if err := errors.Join(g.writeTotals(), g.writeCounts()); err != nil {
-		return nil, err
-	}
 	// A wait that was only prolonged. The summary stays as it is, because the journal does.
 	if len(g.lines) == 0 { // nothing that the journal tells of
 		return committed, nil
 	}
 	// The block, the entries and the summary are written by one commit, so the chain never ends elsewhere than the head says.
 	b := block{Prev: g.first.Hash, Count: uint64(len(g.lines)), Lines: g.lines}
-	s := summary{Head: g.head, Balance: g.balance, Arrivals: g.arrivals, Marks: g.marks, Alarmed: g.alarmed, Clocks: g.clocks, Names: g.names}
+	s := summary{Head: g.head, Balance: g.balance, Arrivals: g.arrivals, Marks: g.marks, Alarmed: g.alarmed, Clocks: g.clocks, Names: g.names, Success: g.succeeded}
 	return committed, errors.Join(
 		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeDeflated(b.room(), &b)),
 		putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&s)),
@@ -227,11 +222,11 @@ func (g *groupCommit) storeEntry(w changedEntry) (ledger.Entry, error) {
 		return e, err
 	}
 	g.balance.CountChange(w.stored.State, e.State)
-	g.addTotals(w.stored, e)
+	g.succeeded = ledger.LaterOf(g.succeeded, lastSuccess(e))
 	return e, nil
 }
 
-// updateDerived brings the due index and the counts up to date.
+// updateDerived brings the due index up to date.
 func (g *groupCommit) updateDerived(before, after ledger.Entry) error {
 	isNew := before.State == ledger.None
 	for _, keyOf := range []func(ledger.Entry) []byte{dueKey, attentionKey} {
@@ -247,7 +242,6 @@ func (g *groupCommit) updateDerived(before, after ledger.Entry) error {
 			return err
 		}
 	}
-	g.countCompletion(before, after)
 	return nil
 }
 

@@ -40,7 +40,7 @@ func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
 		loc: c.Location, fault: c.Fault, probe: c.Probe, commitInterval: c.CommitInterval,
-		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}), copying: make(chan struct{}, 1), damaged: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}), copying: make(chan struct{}, 1),
 	}
 	l.close = sync.OnceValue(l.stopAndClose)
 	l.loc = cmp.Or(l.loc, time.UTC)
@@ -137,7 +137,7 @@ func (l *Ledger) readState(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks = info, s.Head, s.Balance, s.Arrivals, s.Marks, s.Alarmed, s.Clocks
+	l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks, l.succeeded = info, s.Head, s.Balance, s.Arrivals, s.Marks, s.Alarmed, s.Clocks, s.Success
 	l.names = s.Names
 	return l.readSafeMode(tx)
 }

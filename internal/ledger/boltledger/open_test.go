@@ -301,7 +301,7 @@ func TestOpen_I28_RefusesAnotherForm(t *testing.T) {
 		"OfThisSchema":   {set("form", "0123456789abcdef"), ledger.ErrDevelopment},
 		"WithoutADigest": {remove, ledger.ErrDevelopment},
 		"WithOtherBuckets": {func(tx *bbolt.Tx) error {
-			return errors.Join(set("form", "0123456789abcdef")(tx), tx.DeleteBucket(countsBucket))
+			return errors.Join(set("form", "0123456789abcdef")(tx), tx.DeleteBucket(fetchesBucket))
 		}, ledger.ErrDevelopment},
 		"OfAHigherSchemaWithoutADigest": {func(tx *bbolt.Tx) error { return errors.Join(remove(tx), set("schema", "3")(tx)) }, ledger.ErrDevelopment},
 		"OfANewerSchema":                {set("schema", "4"), ledger.ErrNewerSchema},

@@ -41,8 +41,6 @@ var (
 	docBucket          = []byte("doc")
 	dueBucket          = []byte("due")
 	journalBucket      = []byte("journal")
-	totalsBucket       = []byte("totals")
-	countsBucket       = []byte("counts")
 	fetchesBucket      = []byte("fetches")
 	namesBucket        = []byte("names")
 	arrivalBucket      = []byte("arrivals")

@@ -417,8 +417,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	if _, ok := l.SafeMode(); !ok || len(entriesOf(t, l)) != 3 || l.Balance().States[ledger.Archived] != 2 {
 		t.Errorf("safe mode %v, %s, want it, and 2 of 3 entries archived", ok, l.Balance())
 	}
-	ts, err := l.Totals()
-	kit.Check(t, err == nil && len(ts) == 1 && ts[0].Documents == 2 && ts[0].Bytes == 1007, "totals = %v (%v), want 2 documents of 1007 bytes", ts, err)
+	kit.Check(t, !l.LastSuccess().IsZero(), "the last success is not known, want it")
 
 	c.Dir = t.TempDir()
 	r = kit.Value(boltledger.BeginReplacement(t.Context(), c))(t)

@@ -26,8 +26,6 @@ var (
 	infoForm        = formOf[ledger.Info]()
 	secretForm      = formOf[secret]()
 	summaryForm     = formOf[summary]()
-	totalForm       = formOf[spanTotal]()
-	countForm       = formOf[count]()
 	safeForm        = formOf[safeRecord]()
 	incarnationForm = formOf[incarnation]()
 	scanForm        = formOf[ledger.Scan]()
@@ -107,6 +105,7 @@ type summary struct {
 	Alarmed  time.Time       `stored:"5"` // the latest that one of them tells of having lost something
 	Clocks   clockComparison `stored:"6"`
 	Names    uint64          `stored:"7"` // records in the bucket of names
+	Success  time.Time       `stored:"8"` // the newest of the service\'s times of success
 }
 
 // clockComparison is what the newest answer to a registration that gave the service's time tells of the clocks; zero: none did.

@@ -40,7 +40,7 @@ type Checked struct {
 
 // Verify checks everything that can be checked without the service: each
 // record's checksum, the chain from the first line on, the due index and the
-// names against the entries that they are derived from, balance and totals
+// names against the entries that they are derived from, the balance
 // against a recount, and before all that every page of the file: each reached
 // once, none of them free. If a page is wrong, what is on it is not read.
 //
@@ -55,7 +55,7 @@ func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) {
 // Check is Verify with a witness; nil: there is none. With an earlier check it
 // reads only what came since, see [Verified].
 func (l *Ledger) Check(ctx context.Context, since *Verified, w Witness) (Checked, error) {
-	c := &checker{ledger: l, ctx: ctx, since: since, witness: w, all: newRecount(), changed: map[archive.Key]bool{}, differing: differing{}, names: nameCheck{former: map[archive.Key]bool{}}}
+	c := &checker{ledger: l, ctx: ctx, since: since, witness: w, changed: map[archive.Key]bool{}, differing: differing{}, names: nameCheck{former: map[archive.Key]bool{}}}
 	passes := c.listPasses()
 	if since != nil {
 		c.end, c.resting = since.Head, since.Resting
@@ -116,7 +116,7 @@ type checker struct {
 	since   *Verified // nil: the whole ledger is read
 	witness Witness   // may be nil
 
-	all     *recount             // of the entries that were read
+	all     Resting              // of the entries that were read
 	resting Resting              // of the entries at rest
 	arrived arrival.Balance      // of all arrivals
 	revs    uint64               // of them
@@ -221,7 +221,7 @@ func (c *checker) checkEntry(tx *bbolt.Tx, bucket, k, v []byte) error {
 		return c.reportUnread(bucket, err)
 	}
 	other := openBucket
-	c.all.addEntry(e)
+	c.all.add(e)
 	switch isOpen := bytes.Equal(bucket, openBucket); {
 	case !isOpen:
 		c.resting.add(e)
@@ -315,8 +315,8 @@ func (c *checker) checkSummary(tx *bbolt.Tx) error {
 	if c.since != nil {
 		return c.compareSince(s)
 	}
-	if b := s.Balance; b != c.all.balance {
-		if err := c.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, c.all.balance); err != nil {
+	if b := s.Balance; b != c.all.Balance {
+		if err := c.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, c.all.Balance); err != nil {
 			return err
 		}
 	}
@@ -326,10 +326,28 @@ func (c *checker) checkSummary(tx *bbolt.Tx) error {
 		}
 	}
 	// Each revision and each mark has one line, and the journal begins with a line of its own.
-	if revs := c.all.revs + c.revs; revs+s.Marks+1 != s.Head.N {
+	if revs := c.all.Revs + c.revs; revs+s.Marks+1 != s.Head.N {
 		if err := c.reportProblem(metaBucket, "the entries, arrivals and marks tell of %d events, the journal of %d", revs+s.Marks, s.Head.N-1); err != nil {
 			return err
 		}
 	}
-	return c.all.compareDerived(tx, c.reportError)
+	return c.compareSuccess(s, c.all.Success)
+}
+
+// compareSuccess compares the last success with the one that the entries tell of.
+func (c *checker) compareSuccess(s summary, at time.Time) error {
+	if !s.Success.Equal(at) {
+		return c.reportProblem(metaBucket, "the last success is kept as %s, the entries tell of %s", s.Success, at)
+	}
+	return nil
+}
+
+func eachPair(tx *bbolt.Tx, bucket []byte, fn func(k, v []byte) error) error {
+	c := tx.Bucket(bucket).Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		if err := fn(k, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }

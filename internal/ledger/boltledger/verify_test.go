@@ -124,7 +124,7 @@ func listsNoMore(t *testing.T, tx *bbolt.Tx, key []byte) bool {
 // changes one field of it and leaves it well formed. It returns in words what it did.
 func damagedAtRandom(t *testing.T, r *rand.Rand, tx *bbolt.Tx) string {
 	t.Helper()
-	bucket := [][]byte{openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, namesBucket}[r.IntN(8)]
+	bucket := [][]byte{openBucket, doneBucket, docBucket, dueBucket, journalBucket, namesBucket}[r.IntN(6)]
 	b := tx.Bucket(bucket)
 	var keys [][]byte
 	err := b.ForEach(func(k, v []byte) error {
@@ -137,9 +137,8 @@ func damagedAtRandom(t *testing.T, r *rand.Rand, tx *bbolt.Tx) string {
 	v := bytes.Clone(b.Get(k))
 	fields := map[string][]string{
 		"open": {"State", "Rev", "Key"}, "done": {"State", "Rev", "Key", "Registrations.Ticket.Remote", "Registrations.Ticket.Object"}, "journal": {"Prev", "Count"},
-		"totals": {"Documents", "Bytes"}, "counts": {"Number"},
 	}[string(bucket)]
-	message := map[string]string{"open": "Entry", "done": "Entry", "journal": "Block", "totals": "SpanTotal", "counts": "Count"}[string(bucket)]
+	message := map[string]string{"open": "Entry", "done": "Entry", "journal": "Block"}[string(bucket)]
 	how := ""
 	switch i := r.IntN(4); {
 	case i == 0:

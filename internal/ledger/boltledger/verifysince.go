@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -26,15 +27,25 @@ type Verified struct {
 	Differing map[archive.VaultID]uint64 // the vaults whose index differed, with the journal lines of the comparisons
 }
 
-// Resting is what the entries at rest add up to.
+// Resting is what entries add up to: those at rest, or all that a check read.
 type Resting struct {
 	Balance ledger.Balance
-	Revs    uint64
+	Revs    uint64    // each of them has a journal line
+	Success time.Time // the newest of the service's times of success
 }
 
 func (r *Resting) add(e ledger.Entry) {
 	r.Balance.CountChange(ledger.None, e.State)
 	r.Revs += uint64(e.Rev)
+	r.Success = ledger.LaterOf(r.Success, lastSuccess(e))
+}
+
+// lastSuccess returns the newest of the service's times of success of an entry; zero: there is none.
+func lastSuccess(e ledger.Entry) (at time.Time) {
+	for _, t := range e.Transactions() {
+		at = ledger.LaterOf(at, t.At)
+	}
+	return at
 }
 
 // listPassesSince lists the steps of a check that goes on from an earlier one.
@@ -69,7 +80,7 @@ func (c *checker) listChanged() []archive.Key {
 // compareSince compares the balances and the number of lines with what the entries add up to: those at rest as they were
 // verified, and the others as they are.
 func (c *checker) compareSince(s summary) error {
-	all, revs := c.all.balance, c.all.revs+c.revs+c.since.Resting.Revs
+	all, revs := c.all.Balance, c.all.Revs+c.revs+c.since.Resting.Revs
 	all.Seen += c.since.Resting.Balance.Seen
 	for s, n := range c.since.Resting.Balance.States {
 		all.States[s] += n
@@ -77,5 +88,5 @@ func (c *checker) compareSince(s summary) error {
 	if s.Balance != all || s.Arrivals != c.arrived || revs+s.Marks+1 != s.Head.N {
 		return c.reportProblem(metaBucket, "an entry that was at rest has changed, or the balance is not right")
 	}
-	return nil
+	return c.compareSuccess(s, ledger.LaterOf(c.all.Success, c.since.Resting.Success))
 }

@@ -99,7 +99,10 @@ func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
 					want[v] = ledger.Total{Documents: sum.Documents + 1, Bytes: sum.Bytes + uint64(r.Size)}
 				}
 			}
-			totals := kit.Value(w.daemon.Ledger().Totals())(w.t)
+			lacks, err := w.daemon.Catalog().CatchUp(w.t.Context())
+			kit.Need(w.t, err == nil && lacks == "", "the figures lack something: %s (%v)", lacks, err)
+			totals := kit.Value(w.daemon.Catalog().Totals(w.t.Context(), time.Time{}))(w.t)
+			kit.Must(w.t, w.daemon.Catalog().Close())
 			bills := kit.Value(billing.Bills(totals, billing.Rule{}, time.Time{}))(w.t)
 			kit.Need(t, len(bills) == 3 && want[""].Documents == uint64(len(w.dropped)), "%+v for %+v", bills, want)
 			for _, b := range bills {
