@@ -88,17 +88,8 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	case last.epoch > ours.Epoch:
 		return out, &LaterError{Drop: last.drop, Folder: last.epoch, Backup: ours.Epoch}
 	}
-	// Receipts that a rebuild or a later state signed since the backup stay
-	// known by the keys in the marks.
-	found, _, err := cfg.readReceiptKeys()
-	if err != nil {
+	if ours.ReceiptKeys, err = cfg.listKeysAfter(info.ReceiptKeys); err != nil {
 		return out, err
-	}
-	ours.ReceiptKeys = slices.Clone(info.ReceiptKeys[:min(len(info.ReceiptKeys), 1)]) // its own, which signs
-	for _, key := range slices.Concat(found, info.ReceiptKeys) {
-		if len(ours.ReceiptKeys) < drop.MostReceiptKeys && !slices.Contains(ours.ReceiptKeys, key) {
-			ours.ReceiptKeys = append(ours.ReceiptKeys, key)
-		}
 	}
 	by, note := p.Sign()
 	// After a crash here the old ledger is in its place or the new one. The folders are marked later: until then whoever works there goes on.
@@ -123,6 +114,20 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 		}
 	}
 	return out, nil
+}
+
+// listKeysAfter lists the receipt keys of a ledger that is restored: its own,
+// which signs, then those in the marks of the drop folders. So receipts that a
+// rebuild or a later state signed since the backup stay known.
+func (cfg Config) listKeysAfter(backup []string) ([]string, error) {
+	found, _, err := cfg.readReceiptKeys()
+	keys := slices.Clone(backup[:min(len(backup), 1)])
+	for _, key := range slices.Concat(found, backup) {
+		if len(keys) < drop.MostReceiptKeys && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, err
 }
 
 // CheckBinding returns a [*BindingError] where a ledger was made for another
