@@ -206,7 +206,7 @@ func (a *app) warnOfConfigFault(cfg config.Config) {
 // runLocally opens the ledger in this process and calls do with it, as the owner of state_dir.
 func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
 	return a.asOwner(cfg.StateDir, func() error {
-		l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger)
+		l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger(ctx))
 		if err != nil {
 			return explainMissingLedger(cfg, err)
 		}
@@ -219,7 +219,9 @@ func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context
 }
 
 // probeLedger checks the pages of a ledger that a process left open.
-func probeLedger(f *os.File) error { return selfcheck.Probe(thisProgram, f) }
+func probeLedger(ctx context.Context) func(*os.File) error {
+	return func(f *os.File) error { return selfcheck.Probe(ctx, thisProgram, f) }
+}
 
 func (a *app) insideView() view {
 	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog(), a.booksTurn, a.daemonIsRoot}

@@ -31,7 +31,7 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == selfcheck.ChildCommand { // a daemon in this process had itself started
 		selfcheck.PrepareChild()
-		os.Exit(selfcheck.RunChild(os.Stdin, os.Stdout))
+		os.Exit(selfcheck.RunChild(context.Background(), os.Stdin, os.Stdout))
 	}
 	debug.SetGCPercent(400) // many daemons in one process: it is short of time, not of memory
 	testscript.Main(m, map[string]func(){"vaultd": func() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,7 +37,7 @@ state_dir belongs to. A state_dir that it makes belongs to the user who gave the
 		Example: `  sudo vaultd init
   vaultd init --config ./config.yaml`,
 		Args: expectArgs(),
-		RunE: func(*cobra.Command, []string) error { return a.initStateDir() },
+		RunE: func(c *cobra.Command, _ []string) error { return a.initStateDir(c.Context()) },
 	}
 }
 
@@ -50,21 +51,21 @@ type initialised struct {
 	LookAt []string `json:"lookAt"` // drop folders whose mount keeps vaultd from working there
 }
 
-func (a *app) initStateDir() error {
+func (a *app) initStateDir(ctx context.Context) error {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	return a.asOwner(cfg.StateDir, func() error { return a.initAsOwner(cfg) })
+	return a.asOwner(cfg.StateDir, func() error { return a.initAsOwner(ctx, cfg) })
 }
 
-func (a *app) initAsOwner(cfg config.Config) error {
+func (a *app) initAsOwner(ctx context.Context, cfg config.Config) error {
 	tightened, err := makeStateDir(cfg)
 	if err != nil {
 		return err
 	}
 	made := initialised{uuid.NewString(), cfg.Service.Environment, cfg.Service.BaseURL, cfg.StateDir, []string{}}
-	if err := a.createLedger(cfg, &made); err != nil {
+	if err := a.createLedger(ctx, cfg, &made); err != nil {
 		return err
 	}
 	for _, d := range cfg.Drops {
@@ -83,10 +84,10 @@ func (a *app) initAsOwner(cfg config.Config) error {
 }
 
 // createLedger makes the ledger. An empty one that is bound to something else makes room for it and leaves it its identity.
-func (a *app) createLedger(cfg config.Config, made *initialised) error {
+func (a *app) createLedger(ctx context.Context, cfg config.Config, made *initialised) error {
 	info := ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Others: otherAddresses(cfg), Created: time.Now()}
 	if _, err := os.Lstat(filepath.Join(cfg.StateDir, "ledger.db")); err == nil {
-		id, rebound, err := rebindEmpty(cfg)
+		id, rebound, err := rebindEmpty(ctx, cfg)
 		switch {
 		case err != nil && !errors.Is(err, ledger.ErrMissing):
 			return err

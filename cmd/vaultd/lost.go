@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -75,8 +76,8 @@ func explainMissingLedger(cfg config.Config, err error) error {
 // rebindEmpty renames an empty ledger that is bound to another environment or service than the configuration names. It returns the
 // identity of that ledger for the new one, because drop folders may carry it already. ok is false when the ledger has entries, or is
 // bound as the configuration says.
-func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger)
+func rebindEmpty(ctx context.Context, cfg config.Config) (id string, ok bool, err error) {
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger(ctx))
 	if err != nil {
 		return "", false, err
 	}
@@ -100,12 +101,12 @@ func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
 }
 
 // ledgerTrouble describes what about the ledger would keep "run" from working. It sees that only while no daemon has the ledger open.
-func ledgerTrouble(cfg config.Config) string {
+func ledgerTrouble(ctx context.Context, cfg config.Config) string {
 	// Opening makes a lock file that belongs to this user. The daemon of another user could not open that file.
 	if info, err := os.Stat(cfg.StateDir); err == nil && !ownedByUs(info) {
 		return ""
 	}
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger)
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger(ctx))
 	if words := describeLostLedger(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
 		return "the ledger is missing, and " + words + ". " + adviceRestore
 	}

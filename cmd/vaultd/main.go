@@ -42,7 +42,7 @@ func main() {
 		os.Exit(exitFailed)
 	}
 	if isChild {
-		os.Exit(selfcheck.RunChild(os.Stdin, os.Stdout))
+		os.Exit(selfcheck.RunChild(context.Background(), os.Stdin, os.Stdout))
 	}
 	// net/http prints what a peer sends behind its answer, which may be the rest of a list of upload addresses.
 	log.SetOutput(io.Discard)

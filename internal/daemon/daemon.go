@@ -146,7 +146,7 @@ func (d *Daemon) openState() (err error) {
 	}
 	// The lock comes first: two daemons must never have one ledger open. A ledger that is older than its outside head, as after a
 	// copy was put back, is opened in safe mode, which is committed before anything else is.
-	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault, Probe: cfg.probe()},
+	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault, Probe: cfg.probe(context.Background())}, //lint:ignore forbidigo a start is ended by a second signal
 		ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: cfg.Now().Wall})
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (d *Daemon) openState() (err error) {
 }
 
 // probe checks the pages of a ledger file; nil: nothing does.
-func (cfg Config) probe() func(*os.File) error {
+func (cfg Config) probe(ctx context.Context) func(*os.File) error {
 	if cfg.Executable == "" {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (cfg Config) probe() func(*os.File) error {
 		if cfg.ExtendStart != nil {
 			cfg.ExtendStart(selfcheck.LongestProbe)
 		}
-		return selfcheck.Probe(cfg.Executable, f)
+		return selfcheck.Probe(ctx, cfg.Executable, f)
 	}
 }
 

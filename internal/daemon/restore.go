@@ -61,7 +61,7 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	}
 	defer func() { err = errors.Join(err, durable.CloseLock(held)) }()
 	if cfg.Executable != "" {
-		if err := selfcheck.Probe(cfg.Executable, backup); err != nil {
+		if err := selfcheck.Probe(ctx, cfg.Executable, backup); err != nil {
 			return out, err
 		}
 	}
@@ -255,7 +255,7 @@ func (i fixedInfo) Info() ledger.Info { return ledger.Info(i) }
 
 // checkReplaceable refuses to make a ledger anew where one is there that can be worked with.
 func checkReplaceable(ctx context.Context, cfg Config) error {
-	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Probe: cfg.probe()})
+	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Probe: cfg.probe(ctx)})
 	if _, damaged := errors.AsType[*ledger.DamageError](err); damaged || errors.Is(err, ledger.ErrMissing) {
 		return nil
 	}

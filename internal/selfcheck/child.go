@@ -73,8 +73,8 @@ const LongestProbe = time.Hour
 
 // Probe has a child check the pages of a ledger file. The error is a
 // [ledger.DamageError], or says why the pages are unchecked.
-func Probe(executable string, f *os.File) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), LongestProbe, fmt.Errorf("it took more than %s", LongestProbe))
+func Probe(ctx context.Context, executable string, f *os.File) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, LongestProbe, fmt.Errorf("it took more than %s", LongestProbe))
 	defer cancel()
 	a, err := askChild(ctx, executable, f, question{Zone: time.UTC.String(), Probe: true})
 	if died, ok := errors.AsType[*diedError](err); ok {
@@ -165,7 +165,7 @@ func PrepareChild() {
 func LimitStack() { debug.SetMaxStack(64 << 20) }
 
 // RunChild answers the question of the process that started this one, and returns the exit code.
-func RunChild(in io.Reader, out io.Writer) (exit int) {
+func RunChild(ctx context.Context, in io.Reader, out io.Writer) (exit int) {
 	var q question
 	if err := gob.NewDecoder(in).Decode(&q); err != nil {
 		return 1
@@ -183,7 +183,7 @@ func RunChild(in io.Reader, out io.Writer) (exit int) {
 		}
 	} else {
 		q.How.Now = func() time.Time { return q.At }
-		a.Found, err = q.How.verifyHere(context.Background(), f, loc)
+		a.Found, err = q.How.verifyHere(ctx, f, loc)
 	}
 	if a.Error = textOf(err); gob.NewEncoder(out).Encode(a) != nil {
 		return 1
