@@ -230,8 +230,8 @@ func (l *Ledger) stopWith(err error) error {
 	return l.err
 }
 
-// commitRequests makes the changes of all requests in one transaction. An error means that
-// nobody knows whether they are on disk.
+// commitRequests makes the changes of all requests in one transaction. After an
+// error of the commit itself they may be on disk or not.
 func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	tx, err := l.db.Begin(true)
 	if err != nil {

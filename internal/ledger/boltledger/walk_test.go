@@ -78,18 +78,6 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 	return ev
 }
 
-// proposals is one event of every kind.
-func proposals() []ledger.Event {
-	return []ledger.Event{
-		ledger.ClaimedFolder{}, ledger.StillChanging{}, ledger.Postponed{}, ledger.Sealed{}, ledger.Resealed{}, ledger.Refused{}, ledger.FoundDuplicate{}, ledger.SentToQuarantine{},
-		ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{}, ledger.RegisterRefused{}, ledger.TicketReceived{},
-		ledger.AnswerMixedUp{}, ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{}, ledger.UploadRefused{}, ledger.UploadAccepted{},
-		ledger.WindowClosed{}, ledger.StatusSeen{}, ledger.PlaceIntended{}, ledger.Placed{}, ledger.DisposeIntended{}, ledger.Disposed{}, ledger.DisposalStopped{},
-		ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{}, ledger.Superseded{}, ledger.Retried{},
-		ledger.ReconcileRequired{}, ledger.RegistrationFound{}, ledger.Reconciled{}, ledger.SourceFound{}, ledger.Recovered{},
-	}
-}
-
 // Random lives of many documents, several changes to a commit, with restarts:
 // all that is derived agrees with its source, and each result is what was
 // stored.
