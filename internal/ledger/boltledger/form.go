@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.etcd.io/bbolt"
 
@@ -26,7 +27,7 @@ const layout = 14
 // checkForm returns the schema of the ledger, or why its form cannot be read.
 func checkForm(meta *bbolt.Bucket) (schema int, err error) {
 	schema, err = strconv.Atoi(string(meta.Get(schemaKey)))
-	digest, own := string(meta.Get(formKey)), digestOfForm()
+	digest, own := string(meta.Get(formKey)), ownForm()
 	switch {
 	case err != nil || schema < 1:
 		return 0, damage("its schema number is %q", meta.Get(schemaKey))
@@ -46,8 +47,11 @@ func writeForm(meta *bbolt.Bucket) error {
 	if err := meta.Put(schemaKey, []byte(strconv.Itoa(Schema))); err != nil {
 		return err
 	}
-	return meta.Put(formKey, []byte(digestOfForm()))
+	return meta.Put(formKey, []byte(ownForm()))
 }
+
+// ownForm is digestOfForm, computed once: a start takes no time for it.
+var ownForm = sync.OnceValue(digestOfForm)
 
 // digestOfForm is the digest of everything that decides how a ledger is read.
 func digestOfForm() string {
