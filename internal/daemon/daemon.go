@@ -162,7 +162,7 @@ func (cfg Config) probe(ctx context.Context) func(*os.File) error {
 	return func(f *os.File) error {
 		cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Warn("the pages of the ledger are checked, because a process ended with it open, or to verify it", "within", selfcheck.LongestProbe)
 		if cfg.ExtendStart != nil {
-			cfg.ExtendStart(selfcheck.LongestProbe)
+			cfg.ExtendStart(selfcheck.LongestProbe + 10*time.Minute) // opening it comes after that
 		}
 		return selfcheck.Probe(ctx, cfg.Executable, f)
 	}

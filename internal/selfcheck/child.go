@@ -156,6 +156,8 @@ func (t *beginning) Write(b []byte) (int, error) {
 // its unit allows that.
 func PrepareChild() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	// Once more: the kernel takes it back where root started this process for another user.
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	_ = unix.Setpriority(unix.PRIO_PGRP, 0, 19) // its threads are a group of their own
 	LimitStack()
 }

@@ -60,7 +60,7 @@ const (
 // it are made. A file that cannot be opened is a [ledger.DamageError].
 func openReadOnly(dir, name string, loc *time.Location, pages PagesOf, open func(string, int) (*os.File, error)) (l *Ledger, err error) {
 	l = &Ledger{dir: dir, loc: loc, isCopy: true}
-	if l.db, l.file, err = openDB(name, bbolt.Options{ReadOnly: true}, open); err != nil {
+	if l.db, l.file, err = openDB(name, bbolt.Options{ReadOnly: true, PreLoadFreelist: pages == UncheckedPages}, open); err != nil {
 		return nil, err
 	}
 	if pages == UncheckedPages {

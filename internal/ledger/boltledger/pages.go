@@ -53,6 +53,11 @@ func (l *Ledger) checkPagesHere() error {
 	if err != nil {
 		return err
 	}
+	// First, because bbolt notes each page that a page says to go on over: a
+	// wrong number would fill the memory.
+	if err := checkSpans(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
 	for err := range tx.Check(bbolt.WithKVStringer(withoutKeys{})) {
 		// The first difference is enough: pages in a circle have no last one.
 		// bbolt reads on, and the file must stay mapped for it.
@@ -63,6 +68,25 @@ func (l *Ledger) checkPagesHere() error {
 		err = damage("%d of the free pages are pages of the file, and %d are listed", known, listed.FreePageN+listed.PendingPageN)
 	}
 	return errors.Join(err, tx.Rollback())
+}
+
+// checkSpans checks that each page in use ends within the file.
+func checkSpans(tx *bbolt.Tx) error {
+	last := int(tx.Size() / int64(tx.DB().Info().PageSize))
+	for id := 2; id < last; id++ {
+		page, err := tx.Page(id)
+		if err != nil || page == nil {
+			return err
+		}
+		if page.Type == "free" {
+			continue
+		}
+		if page.OverflowCount < 0 || page.OverflowCount >= last-id {
+			return damage("page %d goes on over %d pages, of %d in the file", id, page.OverflowCount, last)
+		}
+		id += page.OverflowCount
+	}
+	return nil
 }
 
 // countFree counts the free pages of the file. The list of them may name others

@@ -98,6 +98,12 @@ func TestProbe_I15_PagesThatLeadAstray(t *testing.T) {
 			p := newest(t, dir)
 			kit.Must(t, overwrite(dir, int64(p.freelist*p.size)+pageHeader, 0xffff_ffff))
 		},
+		"FreelistGoesOn": func(t *testing.T, dir string) { // over more pages than the memory could list
+			p := newest(t, dir)
+			at := p.freelist*p.size + 8
+			b := kit.Value(os.ReadFile(pathIn(dir, fileName)))(t)
+			kit.Must(t, overwrite(dir, int64(at), uint64(binary.LittleEndian.Uint32(b[at:]))|0x7fff_ffff<<32))
+		},
 		"FreelistIsNone": func(t *testing.T, dir string) {
 			p := newest(t, dir)
 			kit.Must(t, overwrite(dir, int64(p.freelist*p.size), p.freelist+1))
