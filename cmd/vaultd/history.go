@@ -46,8 +46,9 @@ func (v view) collectHistory(ctx context.Context) (h present.History, err error)
 	return h, nil
 }
 
-// addFigures adds what the archive archived: the days, the months from that of a time on, and the shares; and what was delivered on the
-// days of these months, which is counted by itself.
+// addFigures adds what the archive archived: the days, the months from that of
+// a time on, and the shares; and what was delivered on the days of these
+// months, which is counted by itself.
 func (v view) addFigures(ctx context.Context, c *catalog.Catalog, h *present.History, since time.Time) error {
 	byDay, err := c.CompletedByDay(ctx, ledger.Archived, v.Now, present.HistoryDays)
 	if err != nil {

@@ -27,7 +27,8 @@ func (n notifier) notifyReady(status string) {
 	n.send(sd.SdNotifyReady + "\nSTATUS=" + sanitize.Text(status))
 }
 
-// extendStart asks for time before the start counts as failed. TimeoutStartSec of the unit does not count any more then.
+// extendStart asks for time before the start counts as failed. TimeoutStartSec
+// of the unit does not count any more then.
 func (n notifier) extendStart(by time.Duration) {
 	n.send(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", by.Microseconds()))
 }

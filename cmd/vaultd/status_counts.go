@@ -13,8 +13,10 @@ import (
 	"vaultd/internal/present"
 )
 
-// entryCounts counts entries for people. What needs a person comes from the ledger's indexes, and what was archived and delivered today from
-// the catalog: what is read every few seconds must cost the same with ten entries and with ten million.
+// entryCounts counts entries for people. The counts of needs come from the
+// ledger's indexes, those of today's documents from the catalog: they are read
+// every few seconds, and must cost the same with ten entries and with ten
+// million.
 type entryCounts struct {
 	present.Clock
 	alertAfter      time.Duration
@@ -173,8 +175,9 @@ func (t *entryCounts) findLastSuccess(l *boltledger.Ledger) error {
 	return nil
 }
 
-// readFigures reads from the catalog what was archived and delivered today, when something was delivered last, and the bills, after it
-// entered what the ledger has committed.
+// readFigures reads from the catalog what was archived and delivered today,
+// when something was delivered last, and the bills, after it entered what the
+// ledger has committed.
 func (v view) readFigures(ctx context.Context, t *entryCounts) (err error) {
 	c, release := v.openCatalog(ctx)
 	defer func() { err = errors.Join(err, release()) }()

@@ -304,8 +304,9 @@ func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 	return nil
 }
 
-// catchUpLast enters the last lines before the file is closed, so that a command that runs alone has little to enter. Without it, or after a
-// crash before it, that command or the next start enters them.
+// catchUpLast enters the last lines before the file is closed, so that a
+// command that runs alone has little to enter. Without it, or after a crash
+// before it, that command or the next start enters them.
 func (c *Catalog) catchUpLast(ctx context.Context, w *writer) {
 	c.writing.Lock()
 	defer c.writing.Unlock()

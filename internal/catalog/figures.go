@@ -13,10 +13,12 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Figures are sums over the rows: how many documents were archived or delivered on a day, and what the service counts as successes. Triggers
-// keep them with each row. Nothing decides by them, and they say so where they lack something.
+// Figures are sums over the rows: how many documents were archived or delivered
+// on a day, and what the service counts as successes. Triggers keep them with
+// each row. Nothing decides by them, and they say so where they lack something.
 
-// successes is what a row of figure counts that counts successes of the service, and no documents in a state.
+// successes is what a row of figure counts that counts successes of the
+// service, and no documents in a state.
 const successes = int(ledger.None)
 
 // figureTriggers keep the figures when a row of a document comes, changes or goes.
@@ -37,8 +39,10 @@ func figureTriggers() []string {
 	}
 }
 
-// figuresOf returns the columns of a row that the figures count: the day on which the entry was archived, or delivered, in a time zone; and
-// of each success of the service its day and the bytes that were sent, 0 where they are not known.
+// figuresOf returns the columns of a row that the figures count: the day on
+// which the entry was archived, or delivered, in a time zone; and of each
+// success of the service its day and the bytes that were sent, 0 where they are
+// not known.
 func figuresOf(e ledger.Entry, zone *time.Location) (completed, counted any) {
 	if at := e.CompletedAt(); (e.State == ledger.Archived || e.State == ledger.Delivered) && !at.IsZero() {
 		completed = dayIn(zone, at)
@@ -59,7 +63,8 @@ func dayIn(zone *time.Location, t time.Time) int64 {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60) // at midnight: nothing is left over
 }
 
-// describeZone lists when the clocks of a time zone change, and to what: the days of the figures depend on it, and on no name.
+// describeZone lists when the clocks of a time zone change, and to what: the
+// days of the figures depend on it, and on no name.
 func describeZone(zone *time.Location) string {
 	var b strings.Builder
 	for at := time.Unix(0, 0).In(zone); at.Year() < 2100; {
@@ -76,8 +81,9 @@ func describeZone(zone *time.Location) string {
 	return b.String()
 }
 
-// CompletedOn counts, by drop folder, the documents that were archived on the day of a time, by the service's clock, or with the state
-// Delivered those that were delivered, by this machine's clock.
+// CompletedOn counts, by drop folder, the documents that were archived on the
+// day of a time, by the service's clock, or with the state Delivered those that
+// were delivered, by this machine's clock.
 func (c *Catalog) CompletedOn(ctx context.Context, state ledger.State, day time.Time) (byDrop map[string]int, err error) {
 	byDrop = map[string]int{}
 	err = c.readFigures(ctx, func(rows *sql.Rows) error {
@@ -91,7 +97,8 @@ func (c *Catalog) CompletedOn(ctx context.Context, state ledger.State, day time.
 	return byDrop, err
 }
 
-// CompletedByDay is [Catalog.CompletedOn] for each of the days up to that of a time, the oldest first, whatever the drop folder.
+// CompletedByDay is [Catalog.CompletedOn] for each of the days up to that of a
+// time, the oldest first, whatever the drop folder.
 func (c *Catalog) CompletedByDay(ctx context.Context, state ledger.State, newest time.Time, days int) ([]int, error) {
 	last, counts := dayIn(c.cfg.Location, newest), make([]int, days)
 	first := last - int64(days) + 1
@@ -107,7 +114,8 @@ func (c *Catalog) CompletedByDay(ctx context.Context, state ledger.State, newest
 	return counts, err
 }
 
-// LastDelivered returns when a document was delivered last, by this machine's clock; zero: none was.
+// LastDelivered returns when a document was delivered last, by this machine's
+// clock; zero: none was.
 func (c *Catalog) LastDelivered(ctx context.Context) (at time.Time, err error) {
 	err = c.readFigures(ctx, func(rows *sql.Rows) error {
 		var ms sql.NullInt64
@@ -120,8 +128,10 @@ func (c *Catalog) LastDelivered(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Totals returns what each vault archived in each month of the time zone from that of a time on, by vault and month, and the first month
-// before it in which the vault archived something of known size. That is what the bills of a year and their forecast need.
+// Totals returns what each vault archived in each month of the time zone from
+// that of a time on, by vault and month, and the first month before it in which
+// the vault archived something of known size. That is what the bills of a year
+// and their forecast need.
 func (c *Catalog) Totals(ctx context.Context, since time.Time) (all []ledger.Total, err error) {
 	y, m, _ := since.In(c.cfg.Location).Date()
 	from := time.Date(y, m, 1, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60)
@@ -141,8 +151,10 @@ func (c *Catalog) Totals(ctx context.Context, since time.Time) (all []ledger.Tot
 	return all, err
 }
 
-// CatchUp enters what the ledger has committed, so that figures are as new as the balance. It does not wait for a file that is being made,
-// nor make a private one of a large ledger. lacks says why figures may lack something; empty: they do not.
+// CatchUp enters what the ledger has committed, so that figures are as new as
+// the balance. It does not wait for a file that is being made, nor make a
+// private one of a large ledger. lacks says why figures may lack something;
+// empty: they do not.
 func (c *Catalog) CatchUp(ctx context.Context) (lacks string, err error) {
 	c.mu.Lock()
 	f, why := c.file, c.status().Describe()
@@ -157,7 +169,8 @@ func (c *Catalog) CatchUp(ctx context.Context) (lacks string, err error) {
 	return lacks, err
 }
 
-// readFigures calls fn with each row that a statement gives, of the file as it is. The error is an [*IncompleteError] where there is none.
+// readFigures calls fn with each row that a statement gives, of the file as it
+// is. The error is an [*IncompleteError] where there is none.
 func (c *Catalog) readFigures(ctx context.Context, fn func(*sql.Rows) error, statement string, args ...any) error {
 	c.mu.Lock()
 	f, why := c.file, c.status().Describe()

@@ -12,9 +12,9 @@ import (
 
 // OpenStopped returns the catalog of a ledger for a command that has the lock
 // of the state directory, while no daemon runs. It creates no file there and
-// changes none: a file of another user would lock the daemon out. What stands
-// in the way of reading is in the status, and a question then makes a private
-// one. Close gives back what is open.
+// changes none: a file of another user would lock the daemon out. If the
+// file cannot be read, the status says why, and a question makes a private one.
+// Close closes it.
 func OpenStopped(ctx context.Context, cfg Config) *Catalog {
 	c := New(cfg)
 	c.isKept = false

@@ -24,7 +24,7 @@ func (s *selection) add(condition string, args ...any) {
 }
 
 // mostParties bounds the parties that contain a word and are looked up in the
-// index. Where more do, the rows are read.
+// index. If there are more, the rows are read.
 const mostParties = 300
 
 // addWords adds that every word occurs in the text of a document or in its party.

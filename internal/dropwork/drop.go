@@ -111,7 +111,8 @@ type Ledger interface {
 	Head() ledger.Head
 	SafeMode() (ledger.SafeMode, bool)
 	LastAlarm() time.Time // when the ledger last lost something; zero: never
-	// CountHeldFiles counts those of the files that some document holds, except the documents of skipped entries.
+	// CountHeldFiles counts those of the files that some document holds, except
+	// the documents of skipped entries.
 	CountHeldFiles(ctx context.Context, files []archive.Digest, isSkipped func(archive.Key) bool) (int, error)
 	Scans() ([]ledger.Scan, error)
 	PutScans(ctx context.Context, scans ...ledger.Scan) error // durable when it returns

@@ -6,9 +6,11 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Notice is one notification of the business network as it is kept: what came, and about which entry. It stays for as long as the ledger
-// does. A notification is acknowledged at the network only after it was committed here. A notification about no document of this ledger, sent or
-// received, is foreign, and is not acknowledged.
+// Notice is one notification of the business network as it is kept: what came,
+// and about which entry. It stays for as long as the ledger does. A
+// notification is acknowledged at the network only after it was committed here.
+// A notification about no document of this ledger, sent or received, is
+// foreign, and is not acknowledged.
 type Notice struct {
 	ID      archive.AcknowledgementID `stored:"1"`
 	Entry   archive.Key               `stored:"2"` // that it is about; zero: it is about none
@@ -24,6 +26,7 @@ func (n Notice) IsForeign() bool { return n.Entry.IsZero() && n.Arrival.IsZero()
 // ReceivedNotice is a notification about a received document.
 type ReceivedNotice struct {
 	Notification archive.Notification
-	// Key is what a new arrival gets. Zero: the notification announces none, and is kept only where its document is known.
+	// Key is what a new arrival gets. Zero: the notification announces none,
+	// and is kept only where its document is known.
 	Key archive.Key
 }

@@ -105,8 +105,9 @@ func (f *Replay) checkSharedNumbers(e ledger.Entry) {
 	}
 }
 
-// forgetCompared compares the entries that have no later lines with those that were shown, and forgets these. It keeps the
-// registrations that an entry does not list any more: nothing else would tell later whose they were.
+// forgetCompared compares the entries that have no later lines with those that
+// were shown, and forgets these. It keeps the registrations that an entry does
+// not list any more: nothing else would tell later whose they were.
 func (f *Replay) forgetCompared() {
 	for _, key := range slices.SortedFunc(maps.Keys(f.items), compareKeys) {
 		e, ok := f.entry(key)

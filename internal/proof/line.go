@@ -68,7 +68,8 @@ func shortNumber(r archive.RemoteID) number {
 	return number(h[:16])
 }
 
-// sealStart is the beginning of what stands for a ZIP in the journal: enough to compare, and a million fit in memory.
+// sealStart is the beginning of what stands for a ZIP in the journal: enough to
+// compare, and a million fit in memory.
 type sealStart [16]byte
 
 func parseSeal(text string) (s sealStart) {
@@ -81,8 +82,8 @@ func parseSeal(text string) (s sealStart) {
 // noSuccess marks an entry whose lines call it archived without a success of the service.
 var noSuccess = number{1}
 
-// binding is the clientUUID that a registration was given to, once and for ever. A later entry may take the clientUUID over from
-// a rejected one.
+// binding is the clientUUID that a registration was given to, once and for
+// ever. A later entry may take the clientUUID over from a rejected one.
 type binding struct {
 	first, last archive.Key
 	id          archive.ID
@@ -112,8 +113,8 @@ func (it *item) replayFlags(f *Replay, key archive.Key, l *readLine) {
 	it.flags = now
 }
 
-// provesEmpty reports whether the line is evidence that a registration holds no content. Only such a line may remove the flag
-// "double".
+// provesEmpty reports whether the line is evidence that a registration holds no
+// content. Only such a line may remove the flag "double".
 func provesEmpty(l *readLine) bool {
 	if l.Event == (ledger.NotificationSeen{}).JournalName() {
 		told := archive.MeaningOfPair(l.Status)

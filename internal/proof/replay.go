@@ -10,8 +10,10 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Replay holds the lines of a journal, entries and arrivals against each other. They are shown to it in this order: each line in
-// the order of the journal, then the entries in any order, each once, then the arrivals. [Replay.Finish] says what it found.
+// Replay holds the lines of a journal, entries and arrivals against each other.
+// They are shown to it in this order: each line in the order of the journal,
+// then the entries in any order, each once, then the arrivals. [Replay.Finish]
+// says what it found.
 type Replay struct {
 	Report
 	edges           map[edge]bool
@@ -35,17 +37,21 @@ type Keeper interface {
 	FindByRemote(archive.RemoteID) (k archive.Key, ok bool, err error) // the entry that has a registration
 }
 
-// leastItems is how many keys are remembered before those without later lines are compared and forgotten.
+// leastItems is how many keys are remembered before those without later lines
+// are compared and forgotten.
 const leastItems = 25_000
 
-// NewReplay returns a replay. With a keeper its memory does not grow with the journal: each entry is compared when its last
-// line was shown, and its lines are forgotten, except the registrations that it does not list any more. The keeper must then
-// look for two things itself: an entry without a line, and a registration that two forgotten entries list. The check of
-// boltledger does so. Nil: it remembers everything, and can name them.
+// NewReplay returns a replay. With a keeper its memory does not grow with the
+// journal: each entry is compared when its last line was shown, and its lines
+// are forgotten, except the registrations that it does not list any more. The
+// keeper must then look for two things itself: an entry without a line, and a
+// registration that two forgotten entries list. The check of boltledger does
+// so. Nil: it remembers everything, and can name them.
 //
-// With the sums of an earlier replay, and a keeper, it is shown the lines behind that one, the entries that are not at rest,
-// and those that one of the lines is about. The first line about an entry that there was before is then held against no line
-// before it.
+// With the sums of an earlier replay, and a keeper, it is shown the lines
+// behind that one, the entries that are not at rest, and those that one of the
+// lines is about. The first line about an entry that there was before is then
+// held against no line before it.
 func NewReplay(keeper Keeper, before *Sums) *Replay {
 	f := &Replay{
 		edges: map[edge]bool{}, words: map[string]bool{}, items: map[archive.Key]item{}, bindings: map[number]binding{},
@@ -136,8 +142,9 @@ func (f *Replay) entry(k archive.Key) (e ledger.Entry, ok bool) {
 	return e, ok && err == nil
 }
 
-// Finish returns the report. head is the end of the journal as the ledger, or better somebody else, keeps it, and b the
-// balance as the ledger counts it; nil: it does not.
+// Finish returns the report. head is the end of the journal as the ledger, or
+// better somebody else, keeps it, and b the balance as the ledger counts it;
+// nil: it does not.
 func (f *Replay) Finish(head ledger.Head, b *ledger.Balance) Report {
 	if f.Head != head {
 		f.addFinding("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, head.N, head.Hash)

@@ -12,10 +12,12 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Sums is what a replay without a finding leaves for one that goes on behind its last line, see [NewReplay]: what its lines tell
-// of the ledger as a whole, and what the entries at rest add up to. It can be stored as JSON.
+// Sums is what a replay without a finding leaves for one that goes on behind
+// its last line, see [NewReplay]: what its lines tell of the ledger as a whole,
+// and what the entries at rest add up to. It can be stored as JSON.
 //
-// It is no evidence by itself: it says what an earlier check found, and nothing of what became of those entries since.
+// It is no evidence by itself: it says what an earlier check found, and nothing
+// of what became of those entries since.
 type Sums struct {
 	Head           ledger.Head
 	Marks, PutBack uint64
@@ -32,7 +34,8 @@ type Resting struct {
 	LostPosts uint64
 }
 
-// Rules is a digest of the state machine that a journal is held against. Sums of other rules prove nothing.
+// Rules is a digest of the state machine that a journal is held against. Sums
+// of other rules prove nothing.
 func Rules() string {
 	sum := sha256.Sum256([]byte(edgesText + arrivalEdgesText))
 	return hex.EncodeToString(sum[:8])
@@ -53,7 +56,8 @@ func (f *Replay) goOnFrom(s Sums) {
 	f.rest.Uncertain = s.Rest.clone()
 }
 
-// countSample counts the sample by the documents that were ever downloaded: not all entries were shown.
+// countSample counts the sample by the documents that were ever downloaded: not
+// all entries were shown.
 func (f *Replay) countSample() {
 	f.Sample = Sample{Archived: f.Balance.States[ledger.Archived]}
 	for document, d := range f.Downloads.Last {

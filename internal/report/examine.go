@@ -31,8 +31,8 @@ type RestsOn struct {
 	Entries uint64         // that were not held against their lines now
 }
 
-// ErrExaminedBefore says that the entries tell otherwise than an examination that rests on an earlier one: the whole ledger
-// must be examined.
+// ErrExaminedBefore says that the entries tell otherwise than an examination
+// that rests on an earlier one: the whole ledger must be examined.
 var ErrExaminedBefore = errors.New("the entries add up to another balance than at the earlier examination")
 
 // Examine reads every entry and counts what the summary shows. It returns
@@ -67,7 +67,8 @@ func Examine(ctx context.Context, c Config) (*Audit, error) {
 	return a, err
 }
 
-// countAll counts every entry. A report that goes on from the last one follows all lines before, whoever examined them.
+// countAll counts every entry. A report that goes on from the last one follows
+// all lines before, whoever examined them.
 func (t *counts) countAll(ctx context.Context) error {
 	if t.since.on {
 		err := t.c.Ledger.Lines(1, func(n uint64, line []byte) error {

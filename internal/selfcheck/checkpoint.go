@@ -17,9 +17,10 @@ import (
 	"vaultd/internal/proof"
 )
 
-// The checkpoint is a file in the state directory with one line of JSON: what a verification found, and the SHA-256 of that.
-// It is derived from the ledger and is never a source of truth: where it is missing, damaged, of another ledger, program or
-// past, the whole ledger is read, and people are told so.
+// The checkpoint is a file in the state directory with one line of JSON: what a
+// verification found, and the SHA-256 of that. It is derived from the ledger
+// and is never a source of truth: where it is missing, damaged, of another
+// ledger, program or past, the whole ledger is read, and people are told so.
 
 const (
 	// CheckpointName is the name of the file in the state directory.
@@ -60,7 +61,8 @@ func (o Verification) titleOf(l *boltledger.Ledger) title {
 	return title{checkpointForm, info.ID, info.Epoch, info.Schema, o.Program, proof.Rules()}
 }
 
-// writeCheckpoint writes the checkpoint of a verification. A crash leaves the former file or the new one, whole.
+// writeCheckpoint writes the checkpoint of a verification. A crash leaves the
+// former file or the new one, whole.
 func (o Verification) writeCheckpoint(ctx context.Context, c checkpoint) error {
 	if err := context.Cause(ctx); err != nil || o.StateDir == "" {
 		return err
@@ -98,7 +100,8 @@ func (o Verification) writeCheckpoint(ctx context.Context, c checkpoint) error {
 	return f.Commit()
 }
 
-// readCheckpoint reads the checkpoint of this ledger; nil: there is none, or the error says why it says nothing of this ledger.
+// readCheckpoint reads the checkpoint of this ledger; nil: there is none, or
+// the error says why it says nothing of this ledger.
 func (o Verification) readCheckpoint(l *boltledger.Ledger) (*checkpoint, error) {
 	if o.StateDir == "" {
 		return nil, nil

@@ -142,12 +142,14 @@ func damagedPages(what string) (v Verified) {
 	return v.withoutReplay("pages are damaged")
 }
 
-// rememberedAtMost is how many entries a check may remember that names what differs, some 300 bytes each.
+// rememberedAtMost is how many entries a check may remember that names what
+// differs, some 300 bytes each.
 const rememberedAtMost = 300_000
 
-// Verify verifies a ledger that stays as it is meanwhile: from its checkpoint on where there is one that can be used and
-// nothing is found so, and otherwise the whole. If nothing is found it leaves a checkpoint for the next time. It changes
-// nothing else.
+// Verify verifies a ledger that stays as it is meanwhile: from its checkpoint
+// on where there is one that can be used and nothing is found so, and otherwise
+// the whole. If nothing is found it leaves a checkpoint for the next time. It
+// changes nothing else.
 func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
 	past, unusable := o.readCheckpoint(l)
 	if past != nil {
@@ -180,7 +182,8 @@ func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verif
 	return v, nil
 }
 
-// check reads a ledger once: what came behind a checkpoint, or where that is nil the whole. next is the checkpoint that it can leave.
+// check reads a ledger once: what came behind a checkpoint, or where that is
+// nil the whole. next is the checkpoint that it can leave.
 func (o Verification) check(ctx context.Context, l *boltledger.Ledger, since *checkpoint) (v Verified, next checkpoint, err error) {
 	next = checkpoint{title: o.titleOf(l), At: o.Now()}
 	next.Whole, next.ToLine = next.At, l.Head().N
@@ -230,8 +233,8 @@ func (v *Verified) read(ctx context.Context, l *boltledger.Ledger, keeper proof.
 	return found.Sound, replay.Sums(), nil
 }
 
-// differsFrom says why the checkpoint that a check went on from is of no use: something is not as it was, and only a check of
-// the whole ledger tells what.
+// differsFrom says why the checkpoint that a check went on from is of no use:
+// something is not as it was, and only a check of the whole ledger tells what.
 func (v Verified) differsFrom(c *checkpoint) error {
 	switch {
 	case len(v.Problems) > 0:
@@ -244,8 +247,10 @@ func (v Verified) differsFrom(c *checkpoint) error {
 	return nil
 }
 
-// comparePast says in words that the journal is another one than the one that was verified before; empty: it is not. Who puts
-// a ledger back by vaultd leaves a line about it. Without one somebody else did, or wrote the past anew.
+// comparePast says in words that the journal is another one than the one that
+// was verified before; empty: it is not. Who puts a ledger back by vaultd
+// leaves a line about it. Without one somebody else did, or wrote the past
+// anew.
 func (v Verified) comparePast(l *boltledger.Ledger, past *checkpoint) (string, error) {
 	if past == nil || !v.Proven || v.Report.PutBack != past.Sums.PutBack {
 		return "", nil

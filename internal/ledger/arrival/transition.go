@@ -405,7 +405,8 @@ func (ListedAgain) apply(a *Arrival, _ archive.Instant) error {
 	return nil
 }
 
-// PastUnknown says that the ledger was put back: it may have lost downloads that the service counted. What is counted stays counted.
+// PastUnknown says that the ledger was put back: it may have lost downloads
+// that the service counted. Its counts stay.
 type PastUnknown struct{}
 
 // JournalName implements Event.

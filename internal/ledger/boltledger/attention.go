@@ -56,7 +56,8 @@ func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (count
 	return counts, nil
 }
 
-// countClass counts the keys of one drop folder and vault; the oldest one is told of whatever its time.
+// countClass counts the keys of one drop folder and vault; the oldest one is
+// told of whatever its time.
 func countClass(tx *bbolt.Tx, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
 	cur := tx.Bucket(dueBucket).Cursor()
 	k, _ := cur.Seek(prefix)

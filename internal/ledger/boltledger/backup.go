@@ -44,8 +44,8 @@ func (l *Ledger) Backup(ctx context.Context, w io.Writer, keep int64, copied *os
 const putAtOnce = 4 << 20
 
 // compact copies what is in the buckets into a file without a name, and returns
-// how much of that file is used. It is as good as its source; nobody waits for
-// it to be on the disk.
+// how much of that file is used. It is as good as its source, and is not
+// synced.
 func (l *Ledger) compact(ctx context.Context, keep int64) (made *os.File, size int64, err error) {
 	if made, err = createUnnamed(l.dir); err != nil {
 		return nil, 0, err

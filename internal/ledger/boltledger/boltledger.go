@@ -209,7 +209,8 @@ func (l *Ledger) ClockComparison() (asked, service time.Time) {
 	return l.clocks.Asked, l.clocks.Service
 }
 
-// LastSuccess returns the newest of the service's times of success, as committed; zero: there is none. It is cheap to ask.
+// LastSuccess returns the newest of the service's times of success, as
+// committed; zero: there is none. It is cheap to ask.
 func (l *Ledger) LastSuccess() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

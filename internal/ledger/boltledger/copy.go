@@ -45,9 +45,9 @@ func (e *NoRoomError) Unwrap() error { return syscall.ENOSPC }
 // bytes free on the disk, else it fails with a [*NoRoomError]. The caller
 // closes the copy, which ends it; so does a crash.
 //
-// The committer goes on. A copy holds the pages of its moment, and those that
-// commits free meanwhile cannot be used again before it ends. Where that
-// becomes much, it is given up and tried again when the ledger is at rest; at
+// The committer works meanwhile. A copy holds the pages of its moment, and those
+// that commits free cannot be used again before it ends. If they become many,
+// the copy is given up and tried again when the ledger is at rest; at
 // last it fails with ErrBusy.
 func (l *Ledger) Copy(ctx context.Context, keep int64) (to *os.File, err error) {
 	if to, err = createUnnamed(l.dir); err != nil {

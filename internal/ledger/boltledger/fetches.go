@@ -66,9 +66,11 @@ func (g *groupCommit) countFetch(m markRequest) (refused, err error) {
 	return nil, g.tx.Bucket(fetchesBucket).Put(fetchKey(m.mark.At, g.head.N+1), []byte{})
 }
 
-// Each announced download has a key of its own, so that a month of any time zone is counted exactly.
+// Each announced download has a key of its own, so that a month of any time
+// zone is counted exactly.
 
-// fetchKey is the time of a download in milliseconds, as the journal has it, and the number of the line that announces it.
+// fetchKey is the time of a download in milliseconds, as the journal has it,
+// and the number of the line that announces it.
 func fetchKey(at time.Time, line uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli())^1<<63), line)
 }
@@ -104,7 +106,8 @@ func monthNumber(t time.Time, zone *time.Location) int {
 	return 12*y + int(m)
 }
 
-// digestFetches returns the digest of the downloads that the lines up to one announce, and how many the later ones announce.
+// digestFetches returns the digest of the downloads that the lines up to one
+// announce, and how many the later ones announce.
 func digestFetches(tx *bbolt.Tx, line uint64) (upTo archive.Digest, later uint64, err error) {
 	h := sha256.New()
 	err = eachPair(tx, fetchesBucket, func(k, v []byte) error {

@@ -49,7 +49,8 @@ const usualRecord = 1 << 10
 // encode returns v as a record: codec, payload, checksum over both.
 func (f form[T]) encode(v *T) []byte { return f.encodeSized(usualRecord, v) }
 
-// encodeDeflated is encode for a record that is worth deflating. A record that becomes no shorter is left as it is.
+// encodeDeflated is encode for a record that is worth deflating. A record that
+// becomes no shorter is left as it is.
 func (f form[T]) encodeDeflated(room int, v *T) []byte {
 	plain := f.encodeSized(room, v)
 	b := append(make([]byte, 0, len(plain)), codecDeflated)

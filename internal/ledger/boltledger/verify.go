@@ -240,7 +240,8 @@ func (c *checker) checkEntry(tx *bbolt.Tx, bucket, k, v []byte) error {
 		wrong = append(wrong, "lies in the wrong bucket, or in both")
 	}
 	for _, d := range [][]byte{dueKey(e), attentionKey(e)} {
-		// Such an entry would never be worked on again: the engine reads the due index and nothing else.
+		// Such an entry would never be worked on again: the engine reads the
+		// due index and nothing else.
 		if d != nil && tx.Bucket(dueBucket).Get(d) == nil {
 			wrong = append(wrong, "is not in the due index")
 		}

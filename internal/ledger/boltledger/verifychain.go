@@ -9,7 +9,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// checkJournal computes the chain anew, from the first line on or behind the
+// checkJournal computes the chain again, from the first line on or behind the
 // one that was verified before.
 func (c *checker) checkJournal(tx *bbolt.Tx) error {
 	cur := tx.Bucket(journalBucket).Cursor()
@@ -36,7 +36,8 @@ func (c *checker) checkBlock(tx *bbolt.Tx, k, v []byte) error {
 	if err != nil {
 		return err
 	}
-	// One break is one problem: the lines behind it are checked from the hash that their block states.
+	// One break is one problem: the lines behind it are checked from the hash
+	// that their block states.
 	c.end = stated
 	for _, line := range b.Lines {
 		c.end = c.end.Next(line)

@@ -39,7 +39,8 @@ func (c *checker) checkNamesOf(bucket []byte, tx *bbolt.Tx, e ledger.Entry) erro
 			}
 		}
 	}
-	// Registrations that the journal alone lists by now, and what it was packed as before, for another receiver.
+	// Registrations that the journal alone lists by now, and what it was packed
+	// as before, for another receiver.
 	changed := e.Pruned.Total() > 0 || e.PackedAnew
 	if changed {
 		c.names.former[e.Key] = true

@@ -12,14 +12,18 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Verified is what a check without a problem found, at one line of the journal. It can be stored as JSON.
+// Verified is what a check without a problem found, at one line of the journal.
+// It can be stored as JSON.
 //
-// A check that goes on from it reads what came since: the journal behind the line, the entries that are not at rest and those
-// that a line is about, with their documents and names, and all that is small. It does not read again the lines before, nor
-// other entries at rest, their documents and names: what became of those since it cannot tell.
+// A check that goes on from it reads what came since: the journal behind the
+// line, the entries that are not at rest and those that a line is about, with
+// their documents and names, and all that is small. It does not read again the
+// lines before, nor other entries at rest, their documents and names: what
+// became of those since it cannot tell.
 //
-// What it reports may be a change of an entry that was at rest, or another journal than that of the earlier check: a check of
-// the whole ledger tells whether anything is wrong.
+// A problem that it reports may be a change of an entry that was at rest, or
+// another journal than that of the earlier check: a check of the whole ledger
+// shows whether anything is wrong.
 type Verified struct {
 	Head      ledger.Head
 	Resting   Resting
@@ -40,7 +44,8 @@ func (r *Resting) add(e ledger.Entry) {
 	r.Success = ledger.LaterOf(r.Success, lastSuccess(e))
 }
 
-// lastSuccess returns the newest of the service's times of success of an entry; zero: there is none.
+// lastSuccess returns the newest of the service's times of success of an entry;
+// zero: there is none.
 func lastSuccess(e ledger.Entry) (at time.Time) {
 	for _, t := range e.Transactions() {
 		at = ledger.LaterOf(at, t.At)
@@ -77,8 +82,9 @@ func (c *checker) listChanged() []archive.Key {
 	return slices.SortedFunc(maps.Keys(c.changed), func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
 }
 
-// compareSince compares the balances and the number of lines with what the entries add up to: those at rest as they were
-// verified, and the others as they are.
+// compareSince compares the balances and the number of lines with what the
+// entries add up to: those at rest as they were verified, and the others as
+// they are.
 func (c *checker) compareSince(s summary) error {
 	all, revs := c.all.Balance, c.all.Revs+c.revs+c.since.Resting.Revs
 	all.Seen += c.since.Resting.Balance.Seen
