@@ -33,7 +33,7 @@ var mayImport = map[string]string{
 	"ledger/boltledger": "archive durable ledger ledger/arrival",
 	"networkapi":        "apicall archive",
 	"notices":           "apicall archive ledger ledger/arrival",
-	"operator":          "apicall archive durable ingest ledger ledger/arrival ledger/boltledger present proof recovery vaultapi",
+	"operator":          "apicall archive durable ingest ledger ledger/arrival present proof recovery vaultapi",
 	"packager":          "archive durable sanitize",
 	"page":              "archive chart ledger present sanitize web",
 	"pdfapi":            "apicall archive",
