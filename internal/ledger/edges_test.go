@@ -3,10 +3,13 @@ package ledger
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // edge is one way an event leads: from a state and source to the next.
@@ -17,10 +20,17 @@ type edge struct {
 	source, then Source // NoSource for both: the source is not touched, wherever it lies
 }
 
-// exploreEdges applies every event of the tables to every entry of the tables, and returns the edges that
-// Transition made, in the order of the events in the tables.
+// stand is where an entry and its source are.
+type stand struct {
+	state  State
+	source Source
+}
+
+// exploreEdges applies every event of the tables to every entry of the tables, in each stand that an edge leads to, and returns the edges
+// that Transition made, in the order of the events in the tables.
 func exploreEdges() []edge {
 	seen := map[edge]bool{}
+	stands := []stand{{}}
 	apply := func(e Entry, ev Event) {
 		if e.State == Unclear && (e.Package.IsZero() || slices.ContainsFunc(e.Registrations, func(r Registration) bool { return r.Fate == Succeeded })) {
 			return // no entry in doubt looks like this
@@ -29,42 +39,54 @@ func exploreEdges() []edge {
 		if err != nil {
 			return
 		}
-		m := edge{event: ev.JournalName(), from: e.State, to: next.State, source: e.Source, then: next.Source}
-		if answer, ok := ev.(StatusSeen); ok {
-			m.status = answer.Receipt.Status
+		seen[edgeOf(e, ev, next)] = true
+		if to := (stand{next.State, next.Source}); !slices.Contains(stands, to) {
+			stands = append(stands, to)
 		}
-		seen[m] = true
 	}
-	for s := None; s <= Quarantined; s++ {
-		for _, r := range stateTable {
-			e := usual(s)
-			if r.with != nil {
-				r.with(&e)
-			}
-			apply(e, r.ev)
-			if s == None {
-				continue
-			}
-			orphan(Lapsed)(&e) // any history may stand behind it, heard of in any word
-			apply(e, r.ev)
-			for w := archive.Unfamiliar; w <= archive.Absent; w++ {
-				apply(e, answer(w, "old"))
-			}
-		}
-		for _, src := range lies(s) {
-			for _, r := range sourceTable {
-				e := usual(s)
-				ripe(&e)
-				e.Source = src
-				apply(e, r.ev)
-				doubted, halfway := e, e
-				doubted.NeedsReconcile, halfway.Contradicted = true, s == Archived
-				apply(doubted, r.ev)
-				apply(halfway, r.ev)
-			}
-		}
+	for i := 0; i < len(stands); i++ {
+		exploreStand(stands[i], apply)
 	}
 	return inOrder(seen)
+}
+
+// exploreStand applies every event to the entries of the tables that are in one place.
+func exploreStand(p stand, apply func(Entry, Event)) {
+	for _, r := range stateTable {
+		e := usual(p.state)
+		e.Source = p.source
+		if r.with != nil {
+			r.with(&e)
+		}
+		apply(e, r.ev)
+		if p.state == None {
+			continue
+		}
+		orphan(Lapsed)(&e) // any history may stand behind it, heard of in any word
+		apply(e, r.ev)
+		for w := archive.Unfamiliar; w <= archive.Absent; w++ {
+			apply(e, answer(w, "old"))
+		}
+	}
+	for _, r := range sourceTable {
+		e := usual(p.state)
+		ripe(&e)
+		e.Source = p.source
+		doubted, halfway := e, e
+		doubted.NeedsReconcile, halfway.Contradicted = true, p.state == Archived
+		apply(e, r.ev)
+		apply(doubted, r.ev)
+		apply(halfway, r.ev)
+	}
+}
+
+// edgeOf returns the edge that an event made.
+func edgeOf(before Entry, ev Event, after Entry) edge {
+	m := edge{event: ev.JournalName(), from: before.State, to: after.State, source: before.Source, then: after.Source}
+	if answer, ok := ev.(StatusSeen); ok {
+		m.status = answer.Receipt.Status
+	}
+	return m
 }
 
 // inOrder drops the source of a edge that leaves it where it lies, unless the event is about the source, and sorts.
@@ -122,4 +144,27 @@ func lies(s State) []Source {
 		return []Source{Claimed, Returning, Returned}
 	}
 	return []Source{Claimed}
+}
+
+// Each edge that an event makes, in whatever order events come, is one of those that a journal is held against.
+func TestTransition_I1_EveryEdgeIsListed(t *testing.T) {
+	listed := map[edge]bool{}
+	for _, m := range exploreEdges() {
+		listed[m] = true
+	}
+	made := map[edge]bool{}
+	for seed := range uint64(60) {
+		walk(rand.New(rand.NewPCG(seed, 3)), 2000, func(before Entry, ev Event, after Entry, err error) {
+			if err != nil {
+				return
+			}
+			m := edgeOf(before, ev, after)
+			anywhere := m
+			anywhere.source, anywhere.then = NoSource, NoSource
+			if made[m] = true; !listed[m] && !(before.Source == after.Source && listed[anywhere]) {
+				t.Fatalf("seed %d: %s %s leads from %s/%s to %s/%s, which is not listed", seed, m.event, m.status, m.from, m.source, m.to, m.then)
+			}
+		})
+	}
+	kit.Check(t, len(made) > 200, "edges made = %d, want more than 200", len(made))
 }

@@ -139,7 +139,7 @@ type Unsealed struct{}
 func (Unsealed) JournalName() string { return "unsealed" }
 
 func (Unsealed) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Packaged); err != nil || e.Route.IsAsked() || e.NeedsReconcile || e.Pruned.Lapsed > 0 {
+	if err := e.requireState(Packaged); err != nil || e.Source != Claimed || e.Route.IsAsked() || e.NeedsReconcile || e.Pruned.Lapsed > 0 {
 		return ErrIllegal
 	}
 	for _, r := range e.Registrations {

@@ -562,7 +562,8 @@ var sourceTable = []struct {
 	{"source-checked, there as it says", SourceChecked{}, allStates, "                  -  -  -  -  -  -  -  -  - ", nil},
 	{"source-checked, there again", SourceChecked{}, []State{Archived, Delivered}, "  -  -  -  -  -  =  -  -  - ", func(e *Entry) { e.Cause.Code = CauseSourceMissing }},
 	{"source-checked, unreconciled", SourceChecked{Cause: Cause{Code: CauseSourceMissing}}, allStates, " -  -  -  -  -  -  -  -  - ", unreconciled},
-	{"source-untouchable", DisposalStopped{}, allStates, "                            -  -  -  -  -  =  kp -  - ", nil},
+	{"source-untouchable", DisposalStopped{}, []State{Archived, Delivered}, "         -  -  -  -  -  =  kp -  - ", nil},
+	{"source-untouchable, not at its end", DisposalStopped{}, except(Archived, Delivered), " -  -  -  -  -  -  -  -  - ", nil},
 }
 
 var allStates, finals = States(), except(except(Archived, Delivered, Duplicate, Rejected)...)
