@@ -182,9 +182,9 @@ func checkOneCopyAtATime(t *testing.T) {
 	kit.Want(t, "checks that ended while another copy was checked", len(done), 0)
 	end()
 	kit.Must(t, <-done)
-	for _, keep := range []int64{0, math.MaxInt64 / 2} { // the second finds no room
+	for _, keep := range []int64{0, math.MaxInt64 / 2} { // the second finds no room, unless a clone needs none
 		_, err = p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, keep)
-		kit.Want(t, "checked", err == nil, keep == 0)
+		kit.Want(t, "checked", err == nil, keep == 0 || canClone(t, p.Dir))
 	}
 	p.spoilPages()
 	kit.Check(t, kit.Value(p.how().VerifyCopy(t.Context(), p.Ledger.Ledger, 0))(t).IsDamaged(), "no damage found, want it found in two copies")

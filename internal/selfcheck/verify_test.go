@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -322,9 +323,21 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 	}
 }
 
+// canClone reports whether files of a folder can share their blocks, as on XFS.
+func canClone(t *testing.T, dir string) bool {
+	t.Helper()
+	from, to := kit.Value(os.CreateTemp(dir, ""))(t), kit.Value(os.CreateTemp(dir, ""))(t)
+	defer from.Close()
+	defer to.Close()
+	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil
+}
+
 // A check for whose copy there is no room says so. It finds nothing, and leaves no checkpoint to go on from.
 func TestCheck_I26_NoRoomForACopy(t *testing.T) {
 	p := newPlace(t, "ledger-1")
+	if canClone(t, p.Dir) {
+		t.Skipf("the file system of %s clones files, and a clone needs no room", p.Dir)
+	}
 	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, MinFree: math.MaxInt64 / 2, Program: "1.2.0", Now: p.instant}
 	r := c.Check(t.Context())
 	kit.Holds(t, "why it was not made", r.Failed, "no room", p.Dir)
