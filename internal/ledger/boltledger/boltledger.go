@@ -210,7 +210,8 @@ func (l *Ledger) ClockComparison() (asked, service time.Time) {
 }
 
 // LastSuccess returns the newest of the service's times of success, as
-// committed; zero: there is none. It is cheap to ask.
+// committed, and of one that was still to come the time at which it was
+// recorded; zero: there is none. It is cheap to ask.
 func (l *Ledger) LastSuccess() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

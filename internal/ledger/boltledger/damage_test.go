@@ -99,7 +99,7 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 		"SchemaIsNoNumber": put(metaBucket, []byte("schema"), []byte("one")),
 
 		// The rows below leave each record well formed.
-		"LastSuccess":      alterMeta("summary", "Summary.Success", oneMore),
+		"LastSuccess":      alterMeta("summary", "Summary.Success", number(1<<62)),
 		"DownloadAtNoTime": put(fetchesBucket, []byte("1234567\x00"), []byte{}),
 		"SecretEmpty":      alterMeta("secret", "Secret.Key", func([]byte) []byte { return nil }),
 		"BalanceSeen":      alterMeta("summary", "Summary.Balance.Seen", oneMore),

@@ -125,6 +125,12 @@ func (g *groupCommit) acceptDraft(d draft) error {
 	if d.clocks != (clockComparison{}) {
 		g.clocks = d.clocks
 	}
+	if at := lastSuccess(d.entry); !at.Equal(lastSuccess(d.stored)) {
+		if at.After(d.at) { // the service's clock is ahead
+			at = d.at
+		}
+		g.succeeded = ledger.LaterOf(g.succeeded, at)
+	}
 	g.lines = append(g.lines, d.lines...)
 	// Visible at once to the next change of this commit: two entries of one commit cannot take one identity.
 	for _, b := range d.bindings {
@@ -222,7 +228,6 @@ func (g *groupCommit) storeEntry(w changedEntry) (ledger.Entry, error) {
 		return e, err
 	}
 	g.balance.CountChange(w.stored.State, e.State)
-	g.succeeded = ledger.LaterOf(g.succeeded, lastSuccess(e))
 	return e, nil
 }
 

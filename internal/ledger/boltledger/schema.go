@@ -105,7 +105,7 @@ type summary struct {
 	Alarmed  time.Time       `stored:"5"` // the latest that one of them tells of having lost something
 	Clocks   clockComparison `stored:"6"`
 	Names    uint64          `stored:"7"` // records in the bucket of names
-	Success  time.Time       `stored:"8"` // the newest of the service\'s times of success
+	Success  time.Time       `stored:"8"` // the newest of the service's times of success, each at most that of its line
 }
 
 // clockComparison is what the newest answer to a registration that gave the service's time tells of the clocks; zero: none did.

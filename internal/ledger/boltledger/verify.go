@@ -335,9 +335,10 @@ func (c *checker) checkSummary(tx *bbolt.Tx) error {
 	return c.compareSuccess(s, c.all.Success)
 }
 
-// compareSuccess compares the last success with the one that the entries tell of.
+// compareSuccess compares the last success with the newest that the entries
+// tell of. An earlier one may be right: it is at most the time of its line.
 func (c *checker) compareSuccess(s summary, at time.Time) error {
-	if !s.Success.Equal(at) {
+	if s.Success.After(at) || s.Success.IsZero() != at.IsZero() {
 		return c.reportProblem(metaBucket, "the last success is kept as %s, the entries tell of %s", s.Success, at)
 	}
 	return nil
