@@ -206,7 +206,7 @@ func (a *app) warnOfConfigFault(cfg config.Config) {
 // runLocally opens the ledger in this process and calls do with it, as the owner of state_dir.
 func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
 	return a.asOwner(cfg.StateDir, func() error {
-		l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger(ctx))
+		l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, a.probeLedger(ctx))
 		if err != nil {
 			return explainMissingLedger(cfg, err)
 		}
@@ -219,8 +219,11 @@ func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context
 }
 
 // probeLedger checks the pages of a ledger that a process left open.
-func probeLedger(ctx context.Context) func(*os.File) error {
-	return func(f *os.File) error { return selfcheck.Probe(ctx, thisProgram, f) }
+func (a *app) probeLedger(ctx context.Context) func(*os.File) error {
+	return func(f *os.File) error {
+		fmt.Fprintln(a.stderr, "a process ended with the ledger open: its pages are checked first, which takes long where it is large")
+		return selfcheck.Probe(ctx, thisProgram, f)
+	}
 }
 
 func (a *app) insideView() view {

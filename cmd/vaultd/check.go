@@ -139,7 +139,7 @@ func (a *app) checkAsOwner(ctx context.Context, show, ask bool) error {
 		notChecked = append(notChecked, f.Key+": "+onlyTheUnit)
 	}
 	if a.json {
-		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: listConcerns(ctx, cfg), Advice: advice, NotChecked: notChecked, User: user, Faults: []checkedFault{}})
+		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: listConcerns(cfg), Advice: advice, NotChecked: notChecked, User: user, Faults: []checkedFault{}})
 	}
 	fmt.Fprintf(a.stdout, "configuration is good: %s, %s environment, service %s\n",
 		present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
@@ -160,7 +160,7 @@ func (a *app) checkAsOwner(ctx context.Context, show, ask bool) error {
 	for _, text := range notChecked {
 		fmt.Fprintf(a.stdout, "NOT CHECKED  %s\n", sanitize.Text(text))
 	}
-	for _, text := range listConcerns(ctx, cfg) {
+	for _, text := range listConcerns(cfg) {
 		fmt.Fprintf(a.stdout, "LOOK AT  %s\n", sanitize.Text(text))
 	}
 	for _, text := range advice {
@@ -204,9 +204,9 @@ func (a *app) showConfig(c config.Config) error {
 }
 
 // listConcerns lists what a person should look at although the configuration is good: first the ledger, then each drop.
-func listConcerns(ctx context.Context, cfg config.Config) []string {
+func listConcerns(cfg config.Config) []string {
 	all := []string{}
-	if trouble := ledgerTrouble(ctx, cfg); trouble != "" {
+	if trouble := ledgerTrouble(cfg); trouble != "" {
 		all = append(all, "state_dir: "+trouble)
 	}
 	if trouble := spoolTrouble(cfg); trouble != "" {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -174,9 +173,6 @@ func (a *app) suggestCommand() *cobra.Command {
 	}
 }
 
-// neverProbe refuses a ledger that a process left open: a suggestion must come at once.
-func neverProbe(*os.File) error { return errors.New("it would take too long") }
-
 // suggestArguments completes one argument or the value of a flag. When something fails it suggests nothing and prints nothing: the
 // command itself will report the error.
 func (a *app) suggestArguments(what string) cobra.CompletionFunc {
@@ -220,7 +216,7 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	}
 	var lines []string
 	err = a.asOwner(cfg.StateDir, func() error {
-		return statedir.PeekLedger(cfg.StateDir, neverProbe, func(p *boltledger.Ledger) error {
+		return statedir.PeekLedger(cfg.StateDir, func(p *boltledger.Ledger) error {
 			lines = v.listSuggestions(what, typed, p.EntriesNewestFirst)
 			return nil
 		})

@@ -150,7 +150,7 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a ledger was made:", err)
 	}
-	err := boltledger.ReadWhileStopped(s.cfg.StateDir, nil, func(*boltledger.Ledger) error { return nil })
+	err := boltledger.ReadWhileStopped(s.cfg.StateDir, func(*boltledger.Ledger) error { return nil })
 	kit.Check(t, errors.Is(err, ledger.ErrMissing), "err = %v, want error ledger.ErrMissing", err)
 }
 

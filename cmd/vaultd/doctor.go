@@ -117,7 +117,7 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 	}
 	tell("configuration", "", func(context.Context) []tried { return a.tryConfig(cfg) })
 	tell("daemon", "", func(context.Context) []tried { return a.tryDaemon(d.User) })
-	tell("ledger", "", func(ctx context.Context) []tried { return a.tryLedger(ctx, cfg) })
+	tell("ledger", "", func(context.Context) []tried { return a.tryLedger(cfg) })
 	if a.inside != nil {
 		tell("catalog", "", func(context.Context) []tried { return []tried{a.tryCatalog()} })
 	}
@@ -250,11 +250,11 @@ func (a *app) tryDaemon(user string) (all []tried) {
 }
 
 // tryLedger looks whether the ledger is there and made for this service.
-func (a *app) tryLedger(ctx context.Context, cfg config.Config) []tried {
+func (a *app) tryLedger(cfg config.Config) []tried {
 	var info ledger.Info
 	if a.inside != nil {
 		info = a.inside.Ledger().Info()
-	} else if err := statedir.PeekLedger(cfg.StateDir, probeLedger(ctx), func(p *boltledger.Ledger) error { info = p.Info(); return nil }); err != nil {
+	} else if err := statedir.PeekLedger(cfg.StateDir, func(p *boltledger.Ledger) error { info = p.Info(); return nil }); err != nil {
 		if errors.Is(err, os.ErrPermission) {
 			return []tried{newFailure("ledger", "", err.Error(), "ask as root: sudo vaultd doctor")}
 		}

@@ -159,6 +159,8 @@ func exitCodeOfLocal(err error) (code int, hint string) {
 		return exitConfig, `for a new installation run "vaultd init"; if there was one, check state_dir, then "vaultd restore FILE" or "vaultd rebuild" (docs/recovery.md)`
 	case errors.Is(err, ledger.ErrLocked):
 		return exitTemporary, "another process has the ledger open"
+	case errors.Is(err, ledger.ErrLeftOpen):
+		return exitTemporary, "start vaultd, which checks them first; where it must not run, vaultd verify checks them"
 	case errors.Is(err, ledger.ErrRolledBack):
 		return exitIO, "an older copy of the ledger lies in state_dir, most likely because the machine was set back. Put the newest one back if there is one; else start vaultd, which works in safe mode, then vaultd reconcile"
 	case errors.Is(err, ledger.ErrNewerSchema):

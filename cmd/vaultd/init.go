@@ -87,7 +87,7 @@ func (a *app) initAsOwner(ctx context.Context, cfg config.Config) error {
 func (a *app) createLedger(ctx context.Context, cfg config.Config, made *initialised) error {
 	info := ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Others: otherAddresses(cfg), Created: time.Now()}
 	if _, err := os.Lstat(filepath.Join(cfg.StateDir, "ledger.db")); err == nil {
-		id, rebound, err := rebindEmpty(ctx, cfg)
+		id, rebound, err := a.rebindEmpty(ctx, cfg)
 		switch {
 		case err != nil && !errors.Is(err, ledger.ErrMissing):
 			return err

@@ -28,15 +28,22 @@ func TestRun_I15_I26_ALedgerLeftOpen(t *testing.T) {
 	file, marker := filepath.Join(s.cfg.StateDir, "ledger.db"), filepath.Join(s.cfg.StateDir, "ledger.opening")
 	leaveOpen := func() { kit.Must(t, os.WriteFile(marker, nil, 0o600)) }
 
-	leaveOpen() // as a kill does
-	out, errs, code := runHere("--config", s.config, "status")
+	leaveOpen()                                             // as a kill does
+	out, errs, _ := runHere("--config", s.config, "doctor") // it answers at once
+	kit.Holds(t, "doctor", out+errs, "FAIL  ledger: ", "its pages are unchecked since", "do: start vaultd, which checks them first")
+	_, _, code := runHere("--config", s.config, "check")
+	kit.Want(t, "exit code of check", code, 0)
+	kit.Want(t, "the marker after them", kit.Err(os.Lstat(marker)), nil)
+
+	out, errs, code = runHere("--config", s.config, "status")
+	kit.Holds(t, "what status says while it waits", errs, "its pages are checked first")
 	kit.Check(t, code == 0 || code == exitPerson, "status of a sound ledger that was left open: exit %d\n%s%s", code, out, errs)
 	kit.Fails(t, "the marker after it", kit.Err(os.Lstat(marker)), os.ErrNotExist)
 
 	spoilNames(t, file)
 	leaveOpen()
 	before := kit.Value(os.ReadFile(file))(t)
-	for _, args := range [][]string{{"run"}, {"run"}, {"status"}, {"doctor"}, {"verify"}} {
+	for _, args := range [][]string{{"run"}, {"run"}, {"status"}, {"verify"}} {
 		out, errs, code := runHere(append([]string{"--config", s.config}, args...)...)
 		kit.Check(t, code != 0, "%q: exit 0, want a refusal", args)
 		kit.Holds(t, args[0], out+errs, "the ledger is damaged: ")

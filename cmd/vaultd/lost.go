@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/statedir"
 )
 
@@ -76,8 +76,8 @@ func explainMissingLedger(cfg config.Config, err error) error {
 // rebindEmpty renames an empty ledger that is bound to another environment or service than the configuration names. It returns the
 // identity of that ledger for the new one, because drop folders may carry it already. ok is false when the ledger has entries, or is
 // bound as the configuration says.
-func rebindEmpty(ctx context.Context, cfg config.Config) (id string, ok bool, err error) {
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger(ctx))
+func (a *app) rebindEmpty(ctx context.Context, cfg config.Config) (id string, ok bool, err error) {
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, a.probeLedger(ctx))
 	if err != nil {
 		return "", false, err
 	}
@@ -101,12 +101,9 @@ func rebindEmpty(ctx context.Context, cfg config.Config) (id string, ok bool, er
 }
 
 // ledgerTrouble describes what about the ledger would keep "run" from working. It sees that only while no daemon has the ledger open.
-func ledgerTrouble(ctx context.Context, cfg config.Config) string {
-	// Opening makes a lock file that belongs to this user. The daemon of another user could not open that file.
-	if info, err := os.Stat(cfg.StateDir); err == nil && !ownedByUs(info) {
-		return ""
-	}
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, probeLedger(ctx))
+func ledgerTrouble(cfg config.Config) string {
+	var info ledger.Info
+	err := statedir.PeekLedger(cfg.StateDir, func(p *boltledger.Ledger) error { info = p.Info(); return nil })
 	if words := describeLostLedger(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
 		return "the ledger is missing, and " + words + ". " + adviceRestore
 	}
@@ -117,11 +114,11 @@ func ledgerTrouble(ctx context.Context, cfg config.Config) string {
 	if err != nil { // it was never made, a daemon has it, or it is not ours to open: they say it themselves
 		return ""
 	}
-	text, do := bindingTrouble(l.Info(), cfg)
-	if err := closeLedger(); err != nil || text == "" {
-		return ""
+	text, do := bindingTrouble(info, cfg)
+	if text != "" {
+		text += ": " + do
 	}
-	return text + ": " + do
+	return text
 }
 
 // checkBinding returns a [*daemon.BindingError] where the ledger was made for
@@ -138,11 +135,6 @@ func otherAddresses(cfg config.Config) (all []ledger.Address) {
 		}
 	}
 	return all
-}
-
-func ownedByUs(info os.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // bindingTrouble describes why a ledger does not belong to this configuration and its drop folders, and what to do; empty: it does.

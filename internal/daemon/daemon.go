@@ -139,7 +139,7 @@ func Open(cfg Config) (*Daemon, error) {
 
 func (d *Daemon) openState() (err error) {
 	cfg := d.cfg
-	if d.lock, err = statedir.LockForDaemon(cfg.StateDir); errors.Is(err, os.ErrNotExist) {
+	if d.lock, err = statedir.LockForDaemon(cfg.StateDir, cfg.waitForCommand); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("open %s: %w", cfg.StateDir, ledger.ErrMissing)
 	} else if err != nil {
 		return err
@@ -154,16 +154,26 @@ func (d *Daemon) openState() (err error) {
 	return d.openParts()
 }
 
+// waitForCommand says that a start waits for a command.
+func (cfg Config) waitForCommand(by string) {
+	cfg.extendStart(statedir.DaemonPatience, "vaultd waits for a command that has the ledger open", "by", by)
+}
+
+// extendStart says why a start takes long, and gives it that time.
+func (cfg Config) extendStart(by time.Duration, why string, args ...any) {
+	cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Warn(why, append(args, "within", by)...)
+	if cfg.ExtendStart != nil {
+		cfg.ExtendStart(by + 10*time.Minute) // opening it comes after that
+	}
+}
+
 // probe checks the pages of a ledger file; nil: nothing does.
 func (cfg Config) probe(ctx context.Context) func(*os.File) error {
 	if cfg.Executable == "" {
 		return nil
 	}
 	return func(f *os.File) error {
-		cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Warn("the pages of the ledger are checked, because a process ended with it open, or to verify it", "within", selfcheck.LongestProbe)
-		if cfg.ExtendStart != nil {
-			cfg.ExtendStart(selfcheck.LongestProbe + 10*time.Minute) // opening it comes after that
-		}
+		cfg.extendStart(selfcheck.LongestProbe, "the pages of the ledger are checked, because a process ended with it open, or to verify it")
 		return selfcheck.Probe(ctx, cfg.Executable, f)
 	}
 }

@@ -17,7 +17,7 @@ const commandRole = "vaultd"
 // OpenLedger takes the lock of a state directory and opens its ledger, for commands
 // that work while no daemon runs. The returned function gives both back.
 func OpenLedger(stateDir string, loc *time.Location, probe func(*os.File) error) (*boltledger.Ledger, func() error, error) {
-	lock, err := lockPatiently(stateDir, commandRole)
+	lock, err := lockForCommand(stateDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("open %s: %w", stateDir, ledger.ErrMissing)
 	}
@@ -32,16 +32,16 @@ func OpenLedger(stateDir string, loc *time.Location, probe func(*os.File) error)
 }
 
 // PeekLedger lets fn read the ledger of a state directory while no daemon runs,
-// and changes nothing of it. If no vaultd ever worked in the directory, it
+// and changes nothing of it: at once, or not at all. If no vaultd ever worked in the directory, it
 // makes no lock there: that would be this user's, and the daemon of another one
 // could not open it.
-func PeekLedger(stateDir string, probe func(*os.File) error, fn func(*boltledger.Ledger) error) error {
+func PeekLedger(stateDir string, fn func(*boltledger.Ledger) error) error {
 	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
-		return boltledger.ReadWhileStopped(stateDir, probe, fn)
+		return boltledger.ReadWhileStopped(stateDir, fn)
 	}
-	lock, err := lockPatiently(stateDir, commandRole) // a daemon that starts meanwhile waits for it, as it does for every command
+	lock, err := lockForCommand(stateDir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(boltledger.ReadWhileStopped(stateDir, probe, fn), durable.CloseLock(lock))
+	return errors.Join(boltledger.ReadWhileStopped(stateDir, fn), durable.CloseLock(lock))
 }

@@ -67,17 +67,28 @@ const (
 	sureAfter = 5
 )
 
-// LockForDaemon takes the state directory for a daemon. It waits a little for a command
-// that reads the ledger just now, and never for another daemon.
-func LockForDaemon(stateDir string) (*os.File, error) { return lockPatiently(stateDir, daemonRole) }
+// DaemonPatience is how long a daemon waits for a command. One that checks a
+// large ledger may take as long, and the service manager counts starts that fail.
+const DaemonPatience = time.Hour
 
-// lockPatiently takes the state directory. It waits a little for a command that has the ledger open for a moment, and for no daemon.
-func lockPatiently(stateDir, role string) (*os.File, error) {
-	giveUp := time.NewTimer(commandPatience)
-	defer giveUp.Stop()
+// LockForDaemon takes the state directory for a daemon. It waits for a command
+// that has the ledger open, and never for another daemon. wait is called once
+// with the holder's name where that takes longer than a moment.
+func LockForDaemon(stateDir string, wait func(by string)) (*os.File, error) {
+	return lockPatiently(stateDir, daemonRole, DaemonPatience, wait)
+}
+
+// lockForCommand takes the state directory for a command. It waits for another
+// one that has the ledger open for a moment, and for no daemon.
+func lockForCommand(stateDir string) (*os.File, error) {
+	return lockPatiently(stateDir, commandRole, commandPatience, nil)
+}
+
+func lockPatiently(stateDir, role string, patience time.Duration, wait func(by string)) (*os.File, error) {
+	began, hasWaited := time.Now(), false
 	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
-	for named := 0; ; {
+	for named := 0; ; <-retry.C {
 		f, err := Lock(stateDir, role)
 		inUse, ok := errors.AsType[*InUseError](err)
 		if ok && strings.HasPrefix(inUse.By, daemonRole) {
@@ -85,13 +96,13 @@ func lockPatiently(stateDir, role string) (*os.File, error) {
 		} else {
 			named = 0
 		}
-		if !ok || named >= sureAfter {
+		switch waited := time.Since(began); {
+		case !ok || named >= sureAfter || waited >= patience:
 			return f, err
-		}
-		select {
-		case <-giveUp.C:
-			return f, err
-		case <-retry.C:
+		case waited >= commandPatience && !hasWaited:
+			hasWaited = true
+			retry.Reset(commandPatience)
+			wait(inUse.By)
 		}
 	}
 }

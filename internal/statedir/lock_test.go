@@ -33,6 +33,8 @@ func TestLock_I19_APlantedLockFile(t *testing.T) {
 	})
 }
 
+func unheard(string) {}
+
 // A command takes the lock of a daemon that died, and has not written its own name into it yet. The next daemon waits for it, as for any
 // command: what the file names is over.
 func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
@@ -40,11 +42,32 @@ func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
 	held, err := Lock(dir, daemonRole) // its name stays in the file
 	kit.Must(t, err)
 	time.AfterFunc(2*retryInterval, func() { held.Close() })
-	f, err := LockForDaemon(dir)
+	f, err := LockForDaemon(dir, unheard)
 	kit.Must(t, err)
 	defer f.Close()
-	_, err = LockForDaemon(dir)
+	_, err = LockForDaemon(dir, unheard)
 	kit.Check(t, err != nil && strings.Contains(err.Error(), daemonRole), "a second daemon: %v", err)
+}
+
+// I16, I26: a daemon waits for a command that has the ledger open, and says so
+// once: a command may check a large ledger for long, and a start that failed
+// meanwhile would be one of ten. A command that takes longer is named.
+func TestLockForDaemon_I16_I26_WaitsForALongCommand(t *testing.T) {
+	for held, isAwaited := range map[time.Duration]bool{50 * time.Minute: true, DaemonPatience + time.Minute: false} {
+		synctest.Test(t, func(t *testing.T) {
+			dir, began, said := t.TempDir(), time.Now(), []string{}
+			first := kit.Value(Lock(dir, commandRole))(t)
+			time.AfterFunc(held, func() { first.Close() })
+			got, err := LockForDaemon(dir, func(by string) { said = append(said, by) })
+			inUse, _ := errors.AsType[*InUseError](err)
+			kit.Check(t, (err == nil) == isAwaited && (inUse != nil) != isAwaited, "a command holds it for %s: %v after %s, want a daemon that waited: %t", held, err, time.Since(began), isAwaited)
+			kit.Check(t, len(said) == 1 && strings.HasPrefix(said[0], commandRole+", process "), "said %q, want the command named once", said)
+			if err == nil {
+				got.Close()
+			}
+			time.Sleep(held) // the command ends
+		})
+	}
 }
 
 // TestLock_I16_NamesTheHolderAlone: the file keeps nothing of a longer name of a
@@ -74,7 +97,7 @@ func TestOpenLedger_WaitsForACommand(t *testing.T) {
 			held := kit.Value(Lock(dir, role))(t)
 			time.AfterFunc(time.Second, func() { held.Close() })
 			began := time.Now()
-			got, err := lockPatiently(dir, commandRole)
+			got, err := lockForCommand(dir)
 			kit.Check(t, (err == nil) == isAwaited && (isAwaited || time.Since(began) <= 200*time.Millisecond),
 				"%s: %v after %v", role, err, time.Since(began))
 			if err == nil {

@@ -88,22 +88,25 @@ func ReadOpenFile(f *os.File, dir string, loc *time.Location, pages PagesOf, do 
 
 // ReadWhileStopped lets fn read the ledger in dir while nobody works with it,
 // and changes nothing: no file is made or given other rights. It refuses with
-// [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema],
-// [ledger.ErrDevelopment] or a [ledger.DamageError], and does not compare the
-// ledger with its outside head. check is [Config].Probe. The caller holds the
+// [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrLeftOpen],
+// [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a [ledger.DamageError],
+// and does not compare the ledger with its outside head. The caller holds the
 // state directory's lock.
-func ReadWhileStopped(dir string, check func(*os.File) error, fn func(*Ledger) error) error {
+func ReadWhileStopped(dir string, fn func(*Ledger) error) error {
 	name := pathIn(dir, fileName)
 	_, err := os.Lstat(name)
 	if os.IsNotExist(err) {
 		err = ledger.ErrMissing
 	}
-	if _, leftOpen := os.Lstat(pathIn(dir, openingName)); err == nil && leftOpen == nil {
-		err = probeLeftOpen(dir, check)
-	}
 	var l *Ledger
 	if err == nil {
-		l, err = openReadOnly(dir, name, time.UTC, CheckedPages, func(name string, _ int) (*os.File, error) { return openToRead(name) })
+		l, err = openReadOnly(dir, name, time.UTC, CheckedPages, func(name string, _ int) (*os.File, error) {
+			f, err := openToRead(name)
+			if _, isClosed := os.Lstat(pathIn(dir, openingName)); err == nil && isClosed == nil {
+				return nil, errors.Join(ledger.ErrLeftOpen, f.Close())
+			}
+			return f, err
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("open ledger %q for reading: %w", name, err)
