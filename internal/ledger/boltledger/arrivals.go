@@ -44,7 +44,7 @@ func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (ref
 	stored.Key = c.Key
 	at := c.At
 	at.Wall = at.Wall.Round(0).UTC()
-	next, head, noted := stored, g.head, uint32(0)
+	next, noted := stored, uint32(0)
 	var lines [][]byte
 	for _, ev := range c.Events {
 		after, err := arrival.Transition(next, ev, at)
@@ -53,8 +53,8 @@ func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (ref
 		}
 		// Each new revision has its line in the same transaction: a crash leaves both or neither.
 		if after.Rev != next.Rev {
-			line := arrival.NewLine(head.N+1, after, ev, at).Encode()
-			head, lines = head.Next(line), append(lines, line)
+			line := arrival.NewLine(g.Head.N+uint64(len(lines))+1, after, ev, at).Encode()
+			lines = append(lines, line)
 		}
 		if by, ok := arrival.ActorOf(ev); ok && c.Note != nil && by.Reason == c.Note.Digest() {
 			noted = after.Rev
@@ -72,7 +72,7 @@ func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (ref
 			return nil, err
 		}
 	}
-	g.head, g.lines, g.touched = head, append(g.lines, lines...), true
+	g.addLines(lines...)
 	*made, err = g.storeArrival(stored, next)
 	return nil, err
 }
@@ -99,7 +99,7 @@ func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arriv
 			return a, err
 		}
 	}
-	g.arrivals.CountChange(before.State, after.State)
+	g.Arrivals.CountChange(before.State, after.State)
 	return a, putValue(g.tx, arrivalBucket, after.Key[:], record)
 }
 

@@ -48,7 +48,6 @@ func (g *groupCommit) noteAsking(id archive.AcknowledgementID, asks bool) error 
 	} else {
 		all = slices.Delete(all, i, i+1)
 	}
-	g.touched = true
 	if len(all) == 0 {
 		return g.tx.Bucket(metaBucket).Delete(askingKey)
 	}

@@ -38,9 +38,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/arrival"
 )
 
 // Config says where a ledger lies and in which time zone months and years begin.
@@ -101,11 +99,7 @@ var (
 var (
 	schemaKey     = []byte("schema") // the number in decimal, in every schema to come
 	formKey       = []byte("form")   // form.digest, in every schema to come
-	infoKey       = []byte("info")
 	summaryKey    = []byte("summary")
-	secretKey     = []byte("secret")
-	safeKey       = []byte("safe") // only in safe mode
-	thisKey       = []byte("incarnation")
 	askingKey     = []byte("asking")     // only where notices wait for an operator, see noteAsking: their numbers, one a line
 	differingKey  = []byte("differing")  // only where the archive's index of a vault differed, see differing: journal line and vault, one a line
 	unfilteredKey = []byte("unfiltered") // only where the network was seen to ignore the question for received documents
@@ -117,30 +111,18 @@ type Ledger struct {
 	home  os.FileInfo // of that folder
 	file  *os.File    // of db, which closes it
 	db    *bbolt.DB
-	info  ledger.Info // guarded by mu once the ledger is open
 	loc   *time.Location
 	fault func(op string) error
 
 	commitInterval  time.Duration
-	lastCommitBegan time.Time   // of the last commit; used by the committer alone
-	head            *headFile   // used by the committer alone
-	this            incarnation // fixed once the ledger is open, but for a replacement
-	names           uint64      // records of names, as committed; used by the committer alone
-	newest          archive.Key // no entry has a later one; used by the committer alone
-	secret          secret      // fixed when the ledger was made
+	lastCommitBegan time.Time // of the last commit; used by the committer alone
+	head            *headFile // used by the committer alone
 
 	mu        sync.Mutex
 	listeners []*func([]ledger.Result) // guarded by mu: called after each durable commit
 	queue     []request                // guarded by mu: what is not yet committed, in order
 	closing   bool                     // guarded by mu
-	end       ledger.Head              // guarded by mu: as committed
-	balance   ledger.Balance           // guarded by mu: as committed
-	arrivals  arrival.Balance          // guarded by mu: as committed
-	marks     uint64                   // guarded by mu: as committed
-	alarmed   time.Time                // guarded by mu: as committed
-	clocks    clockComparison          // guarded by mu: as committed
-	succeeded time.Time                // guarded by mu: as committed
-	safe      *safeRecord              // guarded by mu: as committed; nil: not in safe mode
+	state     summary                  // guarded by mu: as committed; only the committer changes it
 	err       error                    // guarded by mu: why the ledger stopped
 
 	wake    chan struct{} // holds one token when the queue may have grown
@@ -164,10 +146,13 @@ func (l *Ledger) view(fn func(*bbolt.Tx) error) error {
 }
 
 // Info returns what the ledger says of itself.
-func (l *Ledger) Info() ledger.Info {
+func (l *Ledger) Info() ledger.Info { return l.committed().Info }
+
+// committed returns what is in memory of the last commit.
+func (l *Ledger) committed() summary {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.info
+	return l.state
 }
 
 // BindAddresses binds the ledger to the addresses of services that are used for
@@ -178,45 +163,28 @@ func (l *Ledger) BindAddresses(ctx context.Context, used []ledger.Address) error
 		return nil
 	}
 	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		// If the commit fails, the ledger stops, so its addresses are of no
-		// further use.
-		l.info, g.touched = l.info.Bind(used), true
-		return nil, g.tx.Bucket(metaBucket).Put(infoKey, infoForm.encode(&l.info))
+		g.Info = g.Info.Bind(used)
+		return nil, nil
 	})
 }
 
 // Head returns the end of the journal as committed.
-func (l *Ledger) Head() ledger.Head {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.end
-}
+func (l *Ledger) Head() ledger.Head { return l.committed().Head }
 
 // Balance returns the balance as committed.
-func (l *Ledger) Balance() ledger.Balance {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.balance
-}
+func (l *Ledger) Balance() ledger.Balance { return l.committed().Balance }
 
 // ClockComparison returns when the newest registration was asked for whose answer gave the service's time, by this machine's clock, and
 // that time; zero: there was none. It is as committed, and cheap to ask. The service's time has a resolution of a second.
 func (l *Ledger) ClockComparison() (asked, service time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.clocks.Asked, l.clocks.Service
+	c := l.committed().Clocks
+	return c.Asked, c.Service
 }
 
 // LastSuccess returns the newest of the service's times of success, as
 // committed, and of one that was still to come the time at which it was
 // recorded; zero: there is none. It is cheap to ask.
-func (l *Ledger) LastSuccess() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.succeeded
-}
+func (l *Ledger) LastSuccess() time.Time { return l.committed().Success }
 
 // CommitCounts returns how many transactions the committer committed since Open, and how
 // many changes were in them.

@@ -105,52 +105,45 @@ func (l *Ledger) wakeCommitter() {
 }
 
 // runCommitter is the committer. It ends after Close, once the queue is empty.
+// Between commits it syncs an outside head that is not synced yet, a second
+// after the last sync; at rest nothing happens until there is work.
 func (l *Ledger) runCommitter() {
 	defer close(l.stopped)
 	for {
 		rs, early, closing := l.takeFromQueue()
-		switch {
-		case len(rs) > 0:
+		if len(rs) > 0 {
 			// Taken before the commit: a slow disk then counts as part of the interval and costs no further delay.
 			l.lastCommitBegan = time.Now()
 			l.commitAndAnswer(rs)
-		case early > 0:
-			l.waitForMore(early)
+		}
+		left, dirty := l.head.untilSync()
+		switch {
+		case dirty && left <= 0:
+			// A power cut before this sync leaves an older head. That is no harm: the ledger is then ahead of it, which the start accepts.
+			if err := l.head.syncFile(); err != nil {
+				_ = l.stopWith(fmt.Errorf("sync outside head: %w", err))
+			}
+		case len(rs) > 0:
 		case closing:
 			return
+		case early > 0:
+			l.waitForMore(early)
+		case dirty:
+			l.waitForMore(left)
 		default:
-			l.waitForWork()
+			<-l.wake
 		}
 	}
 }
 
-// waitForMore waits until d is over, so that more changes join the next commit. It returns
-// early when something was queued, because the commit may be full then.
-func (l *Ledger) waitForMore(d time.Duration) (over bool) {
+// waitForMore waits until d is over, or something was queued: the next commit
+// may be full then.
+func (l *Ledger) waitForMore(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-l.wake:
-		return false
 	case <-t.C:
-		return true
-	}
-}
-
-// waitForWork waits until something is queued. An outside head that is not synced yet is
-// synced once, a second after the last sync; then nothing happens until there is work.
-func (l *Ledger) waitForWork() {
-	left, dirty := l.head.untilSync()
-	if !dirty {
-		<-l.wake
-		return
-	}
-	if !l.waitForMore(left) {
-		return
-	}
-	// A power cut before this sync leaves an older head. That is no harm: the ledger is then ahead of it, which the start accepts.
-	if err := l.head.syncFile(); err != nil {
-		_ = l.stopWith(fmt.Errorf("sync outside head: %w", err))
 	}
 }
 
@@ -197,7 +190,7 @@ func (l *Ledger) commitAndAnswer(rs []request) {
 	// The commit is durable even where its head cannot be written. But a disk that refuses this
 	// write must not be trusted with the next commit.
 	// Before the answers: whoever acts on a committed intent can rely on a head that knows it, also after the process dies.
-	unnoted := l.head.writeRecord(l.end)
+	unnoted := l.head.writeRecord(l.state.Head)
 	l.mu.Lock()
 	listeners := l.listeners
 	l.mu.Unlock()
@@ -210,9 +203,6 @@ func (l *Ledger) commitAndAnswer(rs []request) {
 	// From here on the callers act. A crash before this line means: committed, and nobody acted; the step is still due.
 	for i, r := range rs {
 		r.then(all[i], nil)
-	}
-	if left, dirty := l.head.untilSync(); unnoted == nil && dirty && left <= 0 {
-		unnoted = l.head.syncFile()
 	}
 	if unnoted != nil {
 		_ = l.stopWith(fmt.Errorf("write outside head: %w", unnoted))
@@ -239,7 +229,7 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	}
 	// Every error below leaves the file as the last commit left it.
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	g := l.beginGroup(tx)
+	g := &groupCommit{tx: tx, ledger: l, summary: l.state, entries: map[archive.Key]*changedEntry{}}
 	all, made, err := g.applyRequests(rs)
 	// All changes were refused: there is nothing to commit, and the transaction is rolled back.
 	if err != nil || made == 0 && !g.touched {
@@ -255,9 +245,8 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	}
 	// Memory follows the disk: readers must never see what a crash could take back.
 	l.mu.Lock()
-	l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks, l.succeeded, l.safe = g.head, g.balance, g.arrivals, g.marks, g.alarmed, g.clocks, g.succeeded, g.safe
+	l.state = g.summary
 	l.mu.Unlock()
-	l.names, l.newest = g.names, g.newest
 	l.commits.Add(1)
 	l.changes.Add(made)
 	for _, results := range all {
@@ -269,14 +258,6 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 		}
 	}
 	return all, nil
-}
-
-// beginGroup returns a group commit without changes, based on what is committed.
-func (l *Ledger) beginGroup(tx *bbolt.Tx) *groupCommit {
-	return &groupCommit{
-		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, arrivals: l.arrivals, marks: l.marks, alarmed: l.alarmed, clocks: l.clocks, succeeded: l.succeeded, safe: l.safe,
-		entries: map[archive.Key]*changedEntry{}, names: l.names, newest: l.newest,
-	}
 }
 
 // commitDurably is the durable commit.
@@ -306,6 +287,7 @@ func (g *groupCommit) applyRequests(rs []request) (all [][]ledger.Result, made u
 				return nil, 0, err
 			}
 			all[i] = []ledger.Result{{Err: refused}}
+			g.touched = g.touched || refused == nil
 			continue
 		}
 		all[i] = make([]ledger.Result, len(r.changes))

@@ -61,13 +61,13 @@ var firstIncarnation = incarnation{N: 1, From: 1}
 
 // writeEmptyLedger writes an empty ledger into the file name; bbolt syncs it.
 func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
-	own := newSecret()
-	info.Epoch, info.ReceiptKeys = max(info.Epoch, 1), append([]string{own.publicKey()}, info.ReceiptKeys...)
+	s := summary{Info: info, Secret: newSecret(), This: firstIncarnation}
+	s.Info.Epoch, s.Info.ReceiptKeys = max(info.Epoch, 1), append([]string{s.Secret.publicKey()}, info.ReceiptKeys...)
 	line := ledger.FirstLine(info.ID, info.Environment, info.Created).Encode()
-	head := ledger.Head{}.Next(line)
+	s.Head = ledger.Head{}.Next(line)
 	db, err := bbolt.Open(name, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	if err != nil {
-		return head, err
+		return s.Head, err
 	}
 	// One transaction: a file that bbolt can open has every bucket and the first line of the journal.
 	err = db.Update(func(tx *bbolt.Tx) error {
@@ -76,19 +76,15 @@ func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 				return err
 			}
 		}
-		s := summary{Head: head}
 		b := block{Count: 1, Lines: [][]byte{line}}
 		meta := tx.Bucket(metaBucket)
 		return errors.Join(
 			writeForm(meta),
-			meta.Put(infoKey, infoForm.encode(&info)),
-			meta.Put(secretKey, secretForm.encode(&own)),
-			meta.Put(thisKey, incarnationForm.encode(&firstIncarnation)),
 			meta.Put(summaryKey, summaryForm.encode(&s)),
 			tx.Bucket(journalBucket).Put(lineKey(1), blockForm.encode(&b)),
 		)
 	})
-	return head, errors.Join(err, db.Close())
+	return s.Head, errors.Join(err, db.Close())
 }
 
 // makeInPlace has fill write a ledger file under a temporary name in dir,

@@ -88,20 +88,17 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 		"JournalFlipped": flipFirst(journalBucket), "NameFlipped": flipFirst(namesBucket),
 		"OpenLost": dropFirst(openBucket), "DoneLost": dropFirst(doneBucket), "DocLost": dropFirst(docBucket), "DueLost": dropFirst(dueBucket),
 		"JournalLost": dropFirst(journalBucket), "NameLost": dropFirst(namesBucket),
-		"InfoFlipped": func(tx *bbolt.Tx) error {
-			return put(metaBucket, []byte("info"), flipped(tx.Bucket(metaBucket).Get([]byte("info"))))(tx)
+		"SummaryFlipped": func(tx *bbolt.Tx) error {
+			return put(metaBucket, []byte("summary"), flipped(tx.Bucket(metaBucket).Get([]byte("summary"))))(tx)
 		},
-		"SecretFlipped": func(tx *bbolt.Tx) error {
-			return put(metaBucket, []byte("secret"), flipped(tx.Bucket(metaBucket).Get([]byte("secret"))))(tx)
-		},
-		"SecretLost":       func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("secret")) },
+		"SummaryLost":      func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("summary")) },
 		"BucketGone":       func(tx *bbolt.Tx) error { return tx.DeleteBucket(namesBucket) },
 		"SchemaIsNoNumber": put(metaBucket, []byte("schema"), []byte("one")),
 
 		// The rows below leave each record well formed.
 		"LastSuccess":      alterMeta("summary", "Summary.Success", number(1<<62)),
 		"DownloadAtNoTime": put(fetchesBucket, []byte("1234567\x00"), []byte{}),
-		"SecretEmpty":      alterMeta("secret", "Secret.Key", func([]byte) []byte { return nil }),
+		"SecretEmpty":      alterMeta("summary", "Summary.Secret.Key", func([]byte) []byte { return nil }),
 		"BalanceSeen":      alterMeta("summary", "Summary.Balance.Seen", oneMore),
 		"BalanceOfAState":  alterMeta("summary", "Summary.Balance.States", oneMore),
 		"HeadHash":         alterMeta("summary", "Summary.Head.Hash", another),

@@ -63,7 +63,7 @@ func (g *groupCommit) countFetch(m markRequest) (refused, err error) {
 		return &ledger.BudgetError{Used: used, Allowed: m.budget}, nil
 	}
 	// Counted before the call: a crash during the download leaves it counted, because it may have been charged.
-	return nil, g.tx.Bucket(fetchesBucket).Put(fetchKey(m.mark.At, g.head.N+1), []byte{})
+	return nil, g.tx.Bucket(fetchesBucket).Put(fetchKey(m.mark.At, g.Head.N+1), []byte{})
 }
 
 // Each announced download has a key of its own, so that a month of any time

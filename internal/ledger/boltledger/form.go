@@ -22,7 +22,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tags of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 14
+const layout = 15
 
 // checkForm returns the schema of the ledger, or why its form cannot be read.
 func checkForm(meta *bbolt.Bucket) (schema int, err error) {
@@ -70,8 +70,7 @@ func digestOfForm() string {
 // messages lists what a ledger stores: the records, and what is within them.
 func messages() (all []*message) {
 	for _, m := range []*message{
-		entryForm.message, documentForm.message, noteForm.message, blockForm.message, infoForm.message, summaryForm.message, secretForm.message, safeForm.message,
-		incarnationForm.message, scanForm.message, arrivalForm.message, noticeForm.message,
+		entryForm.message, documentForm.message, noteForm.message, blockForm.message, summaryForm.message, scanForm.message, arrivalForm.message, noticeForm.message,
 	} {
 		all = m.addTo(all)
 	}

@@ -3,7 +3,6 @@ package boltledger
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,29 +11,18 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/arrival"
 )
 
 // groupCommit is the work of one commit: the entries that it touches, as they were stored and
 // as they are now, and their journal lines. Names are written at once, so that two entries of one
 // commit cannot take the same one; the rest is written at the end.
 type groupCommit struct {
-	tx        *bbolt.Tx
-	ledger    *Ledger
-	first     ledger.Head // before this commit
-	head      ledger.Head
-	lines     [][]byte
-	entries   map[archive.Key]*changedEntry
-	names     uint64      // records of names
-	newest    archive.Key // no entry has a later one
-	balance   ledger.Balance
-	arrivals  arrival.Balance
-	marks     uint64
-	alarmed   time.Time // the latest that any mark said that something was lost
-	clocks    clockComparison
-	succeeded time.Time   // the newest of the service's times of success
-	safe      *safeRecord // nil: not in safe mode
-	touched   bool        // meta was written beside entries and lines
+	tx      *bbolt.Tx
+	ledger  *Ledger // as it was committed last
+	summary         // as this commit will leave it
+	lines   [][]byte
+	entries map[archive.Key]*changedEntry
+	touched bool // there is something to commit besides changes of entries
 }
 
 // changedEntry is one entry of a group commit, before it and now. The state None means: not stored yet.
@@ -46,7 +34,6 @@ type changedEntry struct {
 type draft struct {
 	stored   ledger.Entry // before it
 	entry    ledger.Entry
-	head     ledger.Head
 	lines    [][]byte
 	bindings []nameBinding
 	doc      *ledger.Document
@@ -61,7 +48,7 @@ type draft struct {
 // nothing was written.
 func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 	stored, err := g.loadEntry(c.Key)
-	d := draft{stored: stored, entry: stored, head: g.head}
+	d := draft{stored: stored, entry: stored}
 	switch {
 	case err != nil:
 		return d, err
@@ -76,7 +63,7 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 	d.at = at.Wall
 	// The events of one change are made all or none: the draft is dropped when one of them is refused.
 	for _, ev := range c.Events {
-		ev, err := g.addFoundIdentity(d.entry, g.ledger.addObjectDigest(ev))
+		ev, err := g.addFoundIdentity(d.entry, g.addObjectDigest(ev))
 		if err == nil {
 			ev, err = g.addSameNumber(d.entry, ev)
 		}
@@ -92,9 +79,8 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 		}
 		// Every new revision has its line in the same transaction; the check counts both.
 		if after.Rev != d.entry.Rev {
-			line := ledger.NewLine(d.head.N+1, after, ev, at).Encode()
-			d.head = d.head.Next(line)
-			d.lines = append(d.lines, line)
+			n := g.Head.N + uint64(len(d.lines)) + 1
+			d.lines = append(d.lines, ledger.NewLine(n, after, ev, at).Encode())
 		}
 		d.entry = after
 		if got, ok := ev.(ledger.TicketReceived); ok && !got.Ticket.Date.IsZero() {
@@ -121,17 +107,16 @@ func (g *groupCommit) acceptDraft(d draft) error {
 		g.entries[d.entry.Key] = w
 	}
 	w.now = d.entry
-	g.head = d.head
+	g.addLines(d.lines...)
 	if d.clocks != (clockComparison{}) {
-		g.clocks = d.clocks
+		g.Clocks = d.clocks
 	}
 	if at := lastSuccess(d.entry); !at.Equal(lastSuccess(d.stored)) {
 		if at.After(d.at) { // the service's clock is ahead
 			at = d.at
 		}
-		g.succeeded = ledger.LaterOf(g.succeeded, at)
+		g.Success = ledger.LaterOf(g.Success, at)
 	}
-	g.lines = append(g.lines, d.lines...)
 	// Visible at once to the next change of this commit: two entries of one commit cannot take one identity.
 	for _, b := range d.bindings {
 		if err := g.bindName(b); err != nil {
@@ -152,6 +137,14 @@ func (g *groupCommit) acceptDraft(d draft) error {
 	return putValue(g.tx, docBucket, d.entry.Key[:], documentForm.encode(d.doc))
 }
 
+// addLines adds lines to the end of the journal.
+func (g *groupCommit) addLines(lines ...[]byte) {
+	for _, line := range lines {
+		g.Head = g.Head.Next(line)
+	}
+	g.lines = append(g.lines, lines...)
+}
+
 // noteKey is the place of the note about an entry's revision, behind its document.
 func noteKey(key archive.Key, rev uint32) []byte {
 	return binary.BigEndian.AppendUint32(key[:], rev)
@@ -162,9 +155,6 @@ func noteKey(key archive.Key, rev uint32) []byte {
 func (g *groupCommit) loadEntry(key archive.Key) (ledger.Entry, error) {
 	if w, ok := g.entries[key]; ok {
 		return w.now, nil
-	}
-	if bytes.Compare(key[:], g.newest[:]) > 0 { // claimed after all that are stored: nothing is there to be read
-		return ledger.Entry{Key: key}, nil
 	}
 	e, _, err := readEntry(g.tx, key)
 	e.Key = key
@@ -186,21 +176,15 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 			return nil, err
 		}
 		committed[k] = e
-		if bytes.Compare(k[:], g.newest[:]) > 0 {
-			g.newest = k
-		}
-	}
-	// A wait that was only prolonged. The summary stays as it is, because the journal does.
-	if len(g.lines) == 0 { // nothing that the journal tells of
-		return committed, nil
 	}
 	// The block, the entries and the summary are written by one commit, so the chain never ends elsewhere than the head says.
-	b := block{Prev: g.first.Hash, Count: uint64(len(g.lines)), Lines: g.lines}
-	s := summary{Head: g.head, Balance: g.balance, Arrivals: g.arrivals, Marks: g.marks, Alarmed: g.alarmed, Clocks: g.clocks, Names: g.names, Success: g.succeeded}
-	return committed, errors.Join(
-		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeDeflated(b.room(), &b)),
-		putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&s)),
-	)
+	if first := g.ledger.state.Head; len(g.lines) > 0 {
+		b := block{Prev: first.Hash, Count: uint64(len(g.lines)), Lines: g.lines}
+		if err := putValue(g.tx, journalBucket, lineKey(first.N+1), blockForm.encodeDeflated(b.room(), &b)); err != nil {
+			return nil, err
+		}
+	}
+	return committed, putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&g.summary))
 }
 
 // storeEntry writes one entry, moves it between the open and the done ones, and brings
@@ -227,7 +211,7 @@ func (g *groupCommit) storeEntry(w changedEntry) (ledger.Entry, error) {
 	if err := g.updateDerived(w.stored, e); err != nil {
 		return e, err
 	}
-	g.balance.CountChange(w.stored.State, e.State)
+	g.Balance.CountChange(w.stored.State, e.State)
 	return e, nil
 }
 

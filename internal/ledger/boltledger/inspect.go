@@ -43,7 +43,7 @@ func inspect(name string, open func(string, int) (*os.File, error)) (info ledger
 	if err != nil {
 		return info, head, fmt.Errorf("examine ledger %q: %w", name, err)
 	}
-	return l.info, l.end, l.closeFile()
+	return l.state.Info, l.state.Head, l.closeFile()
 }
 
 // PagesOf says whether the pages of a file were checked.
@@ -67,7 +67,7 @@ func openReadOnly(dir, name string, loc *time.Location, pages PagesOf, open func
 		err = l.checkPages()
 	}
 	if err == nil {
-		err = l.view(l.readState)
+		err = l.view(func(tx *bbolt.Tx) (err error) { l.state, err = readSelf(tx); return err })
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.closeFile())
@@ -115,32 +115,30 @@ func ReadWhileStopped(dir string, fn func(*Ledger) error) error {
 }
 
 // readSelf reads the ledger's records of itself and checks that the journal ends where they say.
-func readSelf(tx *bbolt.Tx) (info ledger.Info, s summary, err error) {
+func readSelf(tx *bbolt.Tx) (s summary, err error) {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil {
-		return info, s, damage("the bucket %s is missing", metaBucket)
+		return s, damage("the bucket %s is missing", metaBucket)
 	}
 	// First, because a ledger of another form may have other buckets and other records: it is refused, and not called damaged.
 	schema, err := checkForm(meta)
 	if err != nil {
-		return info, s, err
+		return s, err
 	}
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
-			return info, s, damage("the bucket %s is missing", name)
+			return s, damage("the bucket %s is missing", name)
 		}
 	}
-	if info, err = infoForm.decode(meta.Get(infoKey)); err != nil {
-		return info, s, damage("%v", err)
+	s, err = summaryForm.decode(meta.Get(summaryKey))
+	if err == nil && (s.Secret.Key == [32]byte{} || s.Secret.Seed == [32]byte{}) {
+		err = errors.New("the secret of the ledger is empty")
 	}
-	info.Schema = schema
-	if _, err := readSecret(meta); err != nil {
-		return info, s, err
+	if err != nil {
+		return s, damage("%v", err)
 	}
-	if s, err = summaryForm.decode(meta.Get(summaryKey)); err != nil {
-		return info, s, damage("%v", err)
-	}
-	return info, s, checkJournalEnd(tx, s.Head)
+	s.Info.Schema = schema
+	return s, checkJournalEnd(tx, s.Head)
 }
 
 // checkJournalEnd checks that the last block of the journal leads to the head.
@@ -155,13 +153,14 @@ func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
 }
 
 // checkOutsideHead checks the journal against the head that is kept outside.
-func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, this incarnation, outside *headRecord) error {
+func checkOutsideHead(tx *bbolt.Tx, s summary, outside *headRecord) error {
+	this, end := s.This, s.Head
 	name := headNameOf(this.N)
 	switch {
 	case outside != nil && outside.Incarnation >= this.N && outside.isUnreadable:
 		return damage("%s holds no readable record", headNameOf(outside.Incarnation))
-	case outside != nil && !outside.isUnreadable && outside.Ledger != id:
-		return damage("%s belongs to the ledger %q, this one is %q", headNameOf(outside.Incarnation), outside.Ledger, id)
+	case outside != nil && !outside.isUnreadable && outside.Ledger != s.Info.ID:
+		return damage("%s belongs to the ledger %q, this one is %q", headNameOf(outside.Incarnation), outside.Ledger, s.Info.ID)
 	case (outside == nil || outside.Incarnation < this.N) && end.N == this.From:
 		return nil // a crash between the beginning of the incarnation and its head
 	// Whoever removes the head to hide a rollback is noticed here.

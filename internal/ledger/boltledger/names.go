@@ -137,7 +137,7 @@ func (g *groupCommit) bindName(b nameBinding) error {
 		}
 		number = binary.BigEndian.Uint32(k[nameSize:]) - 1
 	}
-	g.names++
+	g.Names++
 	return putValue(g.tx, namesBucket, binary.BigEndian.AppendUint32(key, number), b.to.encode())
 }
 

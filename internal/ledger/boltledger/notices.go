@@ -57,7 +57,6 @@ func (g *groupCommit) storeNotices(all []ledger.Notice) error {
 				return err
 			}
 		}
-		g.touched = true
 	}
 	return nil
 }

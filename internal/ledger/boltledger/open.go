@@ -1,7 +1,6 @@
 package boltledger
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -111,18 +110,15 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 // compareWithHead reads the ledger's record of itself and compares it with the outside head.
 // isBehind says that it is older than its head, and to be opened all the same.
 func (l *Ledger) compareWithHead(outside *headRecord, o opening) (isBehind bool, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		if err := l.readState(tx); err != nil {
-			return err
-		}
-		if err := l.loadCommitterState(tx); err != nil {
+	err = l.view(func(tx *bbolt.Tx) (err error) {
+		if l.state, err = readSelf(tx); err != nil {
 			return err
 		}
 		if o.isCopy {
 			return nil
 		}
 		// A ledger older than its head would register again what was registered since.
-		err := checkOutsideHead(tx, l.info.ID, l.end, l.this, outside)
+		err = checkOutsideHead(tx, l.state, outside)
 		if o.behind != nil && errors.Is(err, ledger.ErrRolledBack) {
 			isBehind, err = true, nil
 		}
@@ -131,53 +127,12 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (isBehind bool,
 	return isBehind, err
 }
 
-// readState reads what is kept in memory of a ledger as committed.
-func (l *Ledger) readState(tx *bbolt.Tx) error {
-	info, s, err := readSelf(tx)
-	if err != nil {
-		return err
-	}
-	l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks, l.succeeded = info, s.Head, s.Balance, s.Arrivals, s.Marks, s.Alarmed, s.Clocks, s.Success
-	l.names = s.Names
-	return l.readSafeMode(tx)
-}
-
-// loadCommitterState reads what the committer keeps in memory: the key of
-// digests, and the newest entry.
-func (l *Ledger) loadCommitterState(tx *bbolt.Tx) (err error) {
-	if l.secret, err = readSecret(tx.Bucket(metaBucket)); err != nil {
-		return err
-	}
-	for _, bucket := range [][]byte{openBucket, doneBucket} {
-		if k, _ := tx.Bucket(bucket).Cursor().Last(); bytes.Compare(k, l.newest[:]) > 0 {
-			copy(l.newest[:], k)
-		}
-	}
-	return nil
-}
-
-// readSafeMode reads which incarnation of the ledger this is, and why it is in safe mode.
-func (l *Ledger) readSafeMode(tx *bbolt.Tx) (err error) {
-	meta := tx.Bucket(metaBucket)
-	if l.this, err = incarnationForm.decode(meta.Get(thisKey)); err != nil {
-		return damage("%v", err)
-	}
-	if record := meta.Get(safeKey); record != nil {
-		s, err := safeForm.decode(record)
-		if err != nil {
-			return damage("%v", err)
-		}
-		l.safe = &s
-	}
-	return nil
-}
-
 // finishOpening brings the outside head up to date, and marks the entries that
 // are still to be marked.
 func (l *Ledger) finishOpening(dir string) (err error) {
 	// A crash before this leaves the head behind the ledger, or a new
 	// incarnation without one: both are known at the next start.
-	if l.head, err = openHead(dir, l.info.ID, l.this.N, l.end); err != nil {
+	if l.head, err = openHead(dir, l.state.Info.ID, l.state.This.N, l.state.Head); err != nil {
 		return err
 	}
 	defer func() {
@@ -185,7 +140,7 @@ func (l *Ledger) finishOpening(dir string) (err error) {
 			err = errors.Join(err, l.head.closeFile())
 		}
 	}()
-	if l.safe == nil || !l.safe.Marking {
+	if !l.state.Safe.Marking {
 		return nil
 	}
 	// A crash during the marking leaves the flag set, and the next start goes on with the entries that are not marked yet.
@@ -194,7 +149,7 @@ func (l *Ledger) finishOpening(dir string) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		return all[0], l.head.writeRecord(l.end)
+		return all[0], l.head.writeRecord(l.state.Head)
 	})
 	return err
 }

@@ -34,7 +34,7 @@ func (l *Ledger) CheckPlace() error {
 	there, err := l.isInPlace(l.file, fileName)
 	name := fileName
 	if err == nil && there {
-		name = headNameOf(l.this.N)
+		name = headNameOf(l.state.This.N)
 		there, err = l.isInPlace(l.head.file, name)
 	}
 	if err == nil && !there {
@@ -87,7 +87,7 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 	if err != nil {
 		return err
 	}
-	hasHead, err := l.isInPlace(l.head.file, headNameOf(l.this.N))
+	hasHead, err := l.isInPlace(l.head.file, headNameOf(l.state.This.N))
 	if err != nil {
 		return err
 	}
@@ -149,15 +149,15 @@ func (l *Ledger) copyInto(tmp *durable.TempFile, size int64) error {
 		return err
 	}
 	_, end, err := InspectFile(tmp.Name())
-	if err == nil && end != l.end {
-		err = damage("the copy ends at journal line %d, the ledger at %d", end.N, l.end.N)
+	if err == nil && end != l.state.Head {
+		err = damage("the copy ends at journal line %d, the ledger at %d", end.N, l.state.Head.N)
 	}
 	return err
 }
 
 // writeHeadAgain writes the outside head where none is in its place.
 func (l *Ledger) writeHeadAgain() error {
-	h, err := openHead(l.dir, l.info.ID, l.this.N, l.end)
+	h, err := openHead(l.dir, l.state.Info.ID, l.state.This.N, l.state.Head)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,6 @@ func (g *groupCommit) keepReceivedNotice(at archive.Instant, r ledger.ReceivedNo
 func (l *Ledger) NoteListIsUnfiltered(ctx context.Context, isUnfiltered bool) error {
 	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
 		// A crash before the commit forgets what was seen, and nothing was concluded from that list.
-		g.touched = true
 		if !isUnfiltered {
 			return nil, g.tx.Bucket(metaBucket).Delete(unfilteredKey)
 		}

@@ -149,8 +149,9 @@ func (r *Replacement) Commit(ctx context.Context) (kept string, err error) {
 func (r *Replacement) commit(ctx context.Context) (kept string, err error) {
 	// The last commit before the ledger gets its place. There it has no outside
 	// head until the next start makes it.
-	next := beginIncarnation(max(r.after, r.Ledger.this.N) + 1)
-	if err := r.Ledger.askCommitter(ctx, next); err != nil {
+	n := max(r.after, r.Ledger.state.This.N) + 1
+	err = r.Ledger.askCommitter(ctx, func(g *groupCommit) (refused, err error) { g.beginIncarnation(n); return nil, nil })
+	if err != nil {
 		return "", err
 	}
 	// Closed and synced before it gets its place: what is renamed is whole.

@@ -15,12 +15,8 @@ import (
 // SafeMode says why the ledger is in safe mode; ok is false where it is not. It is as
 // committed, and cheap to ask.
 func (l *Ledger) SafeMode() (s ledger.SafeMode, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.safe == nil {
-		return s, false
-	}
-	return l.safe.SafeMode, true
+	s = l.committed().Safe.SafeMode
+	return s, s.Mark != ""
 }
 
 // CommitMark commits a journal line about the ledger as a whole. An alarming one enters safe
@@ -69,12 +65,12 @@ func (m markRequest) apply(g *groupCommit) (refused, err error) {
 		return fmt.Errorf("mark the ledger as %q: %w", m.mark.Name, ledger.ErrIllegal), nil
 	case (m.note == nil) != m.mark.By.Reason.IsZero() || m.note != nil && m.note.Digest() != m.mark.By.Reason:
 		return fmt.Errorf("mark the ledger as %s: the note is not the reason: %w", m.mark.Name, ledger.ErrIllegal), nil
-	case m.mark.Name == ledger.MarkReconciled && g.safe == nil:
+	case m.mark.Name == ledger.MarkReconciled && g.Safe.Mark == "":
 		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Name, ledger.ErrIllegal), nil
 	case m.mark.Name == ledger.MarkIndex && (m.mark.Vault == "" || m.mark.By.Reason.IsZero()):
 		return fmt.Errorf("mark the ledger as %s: it needs a vault and a reason: %w", m.mark.Name, ledger.ErrIllegal), nil
 	case m.mark.Name == ledger.MarkReported:
-		if line, ok := ledger.ParseReportedCause(m.mark.Cause); !ok || line > g.head.N {
+		if line, ok := ledger.ParseReportedCause(m.mark.Cause); !ok || line > g.Head.N {
 			return fmt.Errorf("mark the ledger as %s: it needs a line of the journal: %w", m.mark.Name, ledger.ErrIllegal), nil
 		}
 	case m.mark.Name == ledger.MarkCompared:
@@ -92,72 +88,54 @@ func (m markRequest) apply(g *groupCommit) (refused, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g.marks++
+	g.Marks++
 	m.mark.At = at
 	// The line and what it means are one commit: no crash leaves safe mode without its reason in the journal.
-	told := ledger.MarkLine(g.head.N+1, uint32(g.marks), m.mark)
-	line := told.Encode()
-	g.head, g.lines, g.touched = g.head.Next(line), append(g.lines, line), true
+	told := ledger.MarkLine(g.Head.N+1, uint32(g.Marks), m.mark)
+	g.addLines(told.Encode())
 	if m.note != nil {
-		err = putValue(g.tx, docBucket, noteKey(archive.Key{}, uint32(g.marks)), noteForm.encode(m.note))
+		err = putValue(g.tx, docBucket, noteKey(archive.Key{}, uint32(g.Marks)), noteForm.encode(m.note))
 	}
 	if m.mark.Name == ledger.MarkCompared {
 		err = errors.Join(err, g.noteCompared(told))
 	}
-	return nil, errors.Join(err, m.writeMeta(g, last))
+	m.changeState(g, last)
+	return nil, err
 }
 
-// writeMeta writes what the mark means beside its line.
-func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
-	meta := g.tx.Bucket(metaBucket)
+// changeState does what the mark means beside its line.
+func (m markRequest) changeState(g *groupCommit, last time.Time) {
 	switch {
 	case m.mark.Name == ledger.MarkReconciled:
-		g.safe = nil
 		// Safe mode ends with this commit. A crash before it repeats the questions to the service, and nothing else.
-		if err := meta.Delete(safeKey); err != nil {
-			return err
-		}
+		g.Safe = safeRecord{}
 	case m.mark.EntersSafeMode():
 		if m.mark.Name == ledger.MarkRebuilt || m.mark.Name == ledger.MarkDamaged {
 			last = time.Time{} // nothing is sure
 		}
 		s := safeRecord{SafeMode: ledger.SafeMode{Mark: m.mark.Name, Cause: m.mark.Cause, Since: m.mark.At, KnownUntil: last}}
-		if g.safe != nil {
-			s = s.joinedWith(*g.safe)
+		if g.Safe.Mark != "" {
+			s = s.joinedWith(g.Safe)
 		}
 		// While this is set, whoever opens the ledger first finishes the marking of its entries.
 		s.Marking = s.Marking || m.marking
-		g.safe, g.alarmed = &s, ledger.LaterOf(g.alarmed, m.mark.At)
-		if err := meta.Put(safeKey, safeForm.encode(&s)); err != nil {
-			return err
-		}
+		g.Safe, g.Alarmed = s, ledger.LaterOf(g.Alarmed, m.mark.At)
 	}
 	if m.incarnation != 0 {
-		if _, err := beginIncarnation(m.incarnation)(g); err != nil {
-			return err
+		g.beginIncarnation(m.incarnation)
+	}
+	if m.epoch != 0 {
+		g.Info.Epoch = m.epoch
+		if m.receiptKeys != nil {
+			g.Info.ReceiptKeys = m.receiptKeys
 		}
 	}
-	if m.epoch == 0 {
-		return nil
-	}
-	info := g.ledger.info
-	if info.Epoch = m.epoch; m.receiptKeys != nil {
-		info.ReceiptKeys = m.receiptKeys
-	}
-	g.ledger.info = info // nobody else has the ledger yet
-	return meta.Put(infoKey, infoForm.encode(&info))
 }
 
 // beginIncarnation has the ledger go on as another incarnation, whose outside
 // head is made after the commit. A crash in between leaves the ledger without
 // a head, which the start accepts for as long as nothing more is committed.
-func beginIncarnation(n uint64) func(*groupCommit) (refused, err error) {
-	return func(g *groupCommit) (refused, err error) {
-		i := incarnation{N: n, From: g.head.N}
-		g.ledger.this, g.touched = i, true
-		return nil, g.tx.Bucket(metaBucket).Put(thisKey, incarnationForm.encode(&i))
-	}
-}
+func (g *groupCommit) beginIncarnation(n uint64) { g.This = incarnation{N: n, From: g.Head.N} }
 
 // joinedWith joins a new cause of safe mode with the former one. The earlier of the two times
 // counts: what happened after it is not known.
@@ -182,8 +160,8 @@ func (g *groupCommit) lastLineTime() (time.Time, error) {
 			return time.Time{}, err
 		}
 		// The time would be that of another line, and safe mode would trust too much.
-		if lines = b.Lines; start+b.Count-1 != g.head.N {
-			return time.Time{}, damage("the journal does not end at line %d", g.head.N)
+		if lines = b.Lines; start+b.Count-1 != g.Head.N {
+			return time.Time{}, damage("the journal does not end at line %d", g.Head.N)
 		}
 	}
 	l, err := ledger.ParseLine(lines[len(lines)-1])
@@ -199,7 +177,7 @@ func (g *groupCommit) lastLineTime() (time.Time, error) {
 
 // enterRolledBack marks a ledger that is behind its outside head.
 func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
-	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.end.N)
+	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.state.Head.N)
 	all, err := l.commitRequests([]request{{do: markRequest{mark: m, marking: true, incarnation: outside.Incarnation + 1}.apply}})
 	if err != nil {
 		return err
@@ -211,7 +189,7 @@ func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
 // bounded size, and then records that this is done. It returns how many it marked.
 func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) (n int, err error) {
 	// The time of the mark, also when a crash spread the work over two starts.
-	at := archive.Instant{Wall: l.safe.Since}
+	at := archive.Instant{Wall: l.state.Safe.Since}
 	err = readingOf(oldestFirst, openBucket).inParts(l.view, func(part []ledger.Entry) error {
 		var cs []ledger.Change
 		for _, e := range part {
@@ -242,23 +220,14 @@ func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) 
 
 // endRequireReconcile records that all entries are marked.
 func endRequireReconcile(g *groupCommit) (refused, err error) {
-	if g.safe == nil || !g.safe.Marking {
-		return nil, nil
-	}
-	s := *g.safe
-	s.Marking = false
-	g.safe, g.touched = &s, true
-	return nil, g.tx.Bucket(metaBucket).Put(safeKey, safeForm.encode(&s))
+	g.Safe.Marking = false
+	return nil, nil
 }
 
 // LastAlarm returns the latest time at which the ledger was put back, made anew or found
 // damaged, by its marks; zero: it never was. It is as committed, and cheap to ask: of a clock
 // that was wrong for a while no order of the journal's times may be expected.
-func (l *Ledger) LastAlarm() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.alarmed
-}
+func (l *Ledger) LastAlarm() time.Time { return l.committed().Alarmed }
 
 // alarmOf returns when a line tells of an alarm; zero: it tells of none.
 func alarmOf(l ledger.Line) (time.Time, error) {

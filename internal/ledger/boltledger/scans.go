@@ -25,7 +25,6 @@ func (l *Ledger) PutScans(ctx context.Context, scans ...ledger.Scan) error {
 				return nil, err
 			}
 		}
-		g.touched = true // else a commit without a journal line would be left out
 		return nil, nil
 	})
 }

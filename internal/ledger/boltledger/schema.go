@@ -6,11 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -19,18 +16,14 @@ import (
 
 // The forms of the records that a ledger stores.
 var (
-	entryForm       = formOf[ledger.Entry]()
-	documentForm    = formOf[ledger.Document]()
-	noteForm        = formOf[ledger.Note]()
-	blockForm       = formOf[block]()
-	infoForm        = formOf[ledger.Info]()
-	secretForm      = formOf[secret]()
-	summaryForm     = formOf[summary]()
-	safeForm        = formOf[safeRecord]()
-	incarnationForm = formOf[incarnation]()
-	scanForm        = formOf[ledger.Scan]()
-	arrivalForm     = formOf[arrival.Arrival]()
-	noticeForm      = formOf[ledger.Notice]()
+	entryForm    = formOf[ledger.Entry]()
+	documentForm = formOf[ledger.Document]()
+	noteForm     = formOf[ledger.Note]()
+	blockForm    = formOf[block]()
+	summaryForm  = formOf[summary]()
+	scanForm     = formOf[ledger.Scan]()
+	arrivalForm  = formOf[arrival.Arrival]()
+	noticeForm   = formOf[ledger.Notice]()
 )
 
 // block holds the journal lines of one commit.
@@ -81,22 +74,12 @@ func (s secret) publicKey() string {
 // returns the signature with the public half of the key, which is the first of
 // [ledger.Info.ReceiptKeys].
 func (l *Ledger) SignReceipt(text []byte) (signature []byte, publicKey string) {
-	return ed25519.Sign(l.secret.signingKey(), text), l.secret.publicKey()
+	s := l.committed().Secret
+	return ed25519.Sign(s.signingKey(), text), s.publicKey()
 }
 
-func readSecret(meta *bbolt.Bucket) (secret, error) {
-	s, err := secretForm.decode(meta.Get(secretKey))
-	if err == nil && (s.Key == [32]byte{} || s.Seed == [32]byte{}) {
-		err = errors.New("read Secret: it is empty")
-	}
-	if err != nil {
-		return s, damage("%v", err)
-	}
-	return s, nil
-}
-
-// summary is what changes with every commit: where the journal ends, the balance, and
-// how far the clocks were apart.
+// summary is what a ledger says of itself, and what is in memory of it. Each
+// commit writes it.
 type summary struct {
 	Head     ledger.Head     `stored:"1"`
 	Balance  ledger.Balance  `stored:"2"`
@@ -106,6 +89,10 @@ type summary struct {
 	Clocks   clockComparison `stored:"6"`
 	Names    uint64          `stored:"7"` // records in the bucket of names
 	Success  time.Time       `stored:"8"` // the newest of the service's times of success, each at most that of its line
+	Info     ledger.Info     `stored:"9"`
+	Secret   secret          `stored:"10"` // fixed when the ledger was made
+	This     incarnation     `stored:"11"`
+	Safe     safeRecord      `stored:"12"` // empty: not in safe mode
 }
 
 // clockComparison is what the newest answer to a registration that gave the service's time tells of the clocks; zero: none did.

@@ -229,10 +229,10 @@ func (g *groupCommit) bindGeneration(d *draft, e ledger.Entry, id archive.ID) er
 }
 
 // addObjectDigest adds to a ticket the digest of the object that its address leads to. Only the ledger has the key.
-func (l *Ledger) addObjectDigest(ev ledger.Event) ledger.Event {
+func (g *groupCommit) addObjectDigest(ev ledger.Event) ledger.Event {
 	if got, ok := ev.(ledger.TicketReceived); ok {
 		// The address itself is wiped once it is spent; its digest stays and recognises the object for ever.
-		got.Ticket.Object = got.Ticket.URL.ObjectDigest(l.secret.Key[:])
+		got.Ticket.Object = got.Ticket.URL.ObjectDigest(g.Secret.Key[:])
 		return got
 	}
 	return ev
