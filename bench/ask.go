@@ -21,7 +21,7 @@ func (b *bench) askRows() []row {
 	for _, x := range []struct{ command, of string }{{"find", ", of a folder in the middle"}, {"show", ", of a folder in the middle"}, {"status", ""}} {
 		rows = append(rows, row{ID: "ask-" + x.command, Goal: "ask", Title: fmt.Sprintf("vaultd %s%s: ledger of %s and of %s", x.command, x.of, short(large), short(small)),
 			A: side{short(large) + " documents", b.ask(large, questionsOf(large)[x.command]...)}, B: side{short(small) + " documents", b.ask(small, questionsOf(small)[x.command]...)},
-			Warmup: 1, Pairs: b.manyPairs(), Ratios: []ratio{{"wall", wallRatio, "<= 1.25", atMost(1.25)}, {"CPU", cpuRatio, "told", nil}},
+			Warmup: 1, Pairs: b.manyPairs(), Ratios: []ratio{{"wall", wallRatio, "told", nil}, {"CPU", cpuRatio, "told", nil}},
 			Counts: []count{{"time to the answer, ms", answerMillis, "<= 100", atMost(100)}}})
 	}
 	rows = append(rows, row{ID: "ask-list", Goal: "ask", Title: fmt.Sprintf("vaultd list, the first hundred by folder, of %s documents: with the catalog and without", short(large)),
@@ -32,8 +32,8 @@ func (b *bench) askRows() []row {
 	return append(rows, row{ID: "catalog-" + short(large), Goal: "ask", Title: fmt.Sprintf("the catalog of a ledger of %s documents is made anew", short(large)),
 		A: side{"catalog", b.makeCatalog(large)}, Pairs: b.costlyPairs(),
 		Counts: []count{
-			{"documents a second", func(s sample) float64 { return s.rate() }, ">= 20000", atLeast(20_000)},
-			{"bytes a document", figureOfRow("bytes_per_doc"), "<= 600", atMost(600)},
+			{"documents a second", func(s sample) float64 { return s.rate() }, "told", nil},
+			{"bytes a document", figureOfRow("bytes_per_doc"), "<= 350", atMost(350)},
 			{"CPU a document, µs", func(s sample) float64 { return cpuPerDoc(s) * 1e6 }, "told", nil},
 		}})
 }

@@ -34,7 +34,7 @@ func (b *bench) flatRows() []row {
 			End:    both.leave,
 			Warmup: 1, Pairs: b.costlyPairs(),
 			Ratios: []ratio{
-				{"CPU a document", func(a, b sample) float64 { return quotient(cpuPerDoc(a), cpuPerDoc(b)) }, "<= 1.25", atMost(1.25)},
+				{"CPU a document", func(a, b sample) float64 { return quotient(cpuPerDoc(a), cpuPerDoc(b)) }, "<= 1.05", atMost(1.05)},
 				{"wall a document", func(a, b sample) float64 { return quotient(b.rate(), a.rate()) }, "<= 1.05", atMost(1.05)},
 				{"peak RssAnon", func(a, b sample) float64 { return quotient(float64(a.PeakAnon), float64(b.PeakAnon)) }, "told", nil},
 			},

@@ -14,7 +14,6 @@ func (b *bench) rows() []row {
 		b.networkRows(),
 		b.peerRows(),
 		b.flatRows(),
-		b.commitRows(),
 		b.restartRows(),
 		b.memoryRows(),
 		b.indexRows(),
