@@ -60,7 +60,7 @@ func FirstLine(ledger, environment string, at time.Time) Line {
 func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	l := Line{
 		N: n, At: formatTime(at.Wall), Event: ev.JournalName(), Key: after.Key.String(), Rev: after.Rev,
-		State: after.State.String(), Source: after.Source.String(), Cause: after.Cause.Code, Flags: after.flagWords(),
+		State: after.State.String(), Source: after.Source.String(), Cause: after.Cause.Code, Flags: after.FlagWords(),
 	}
 	if !after.ID.IsZero() {
 		l.ID = after.ID.String()
@@ -135,7 +135,7 @@ func (l *Line) SetOperator(by Operator) {
 	}
 }
 
-func (e Entry) flagWords() string {
+func (e Entry) FlagWords() string {
 	s := ""
 	for _, f := range []struct {
 		on   bool

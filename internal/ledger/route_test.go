@@ -220,7 +220,7 @@ func TestCutOff_I29_MarkStays(t *testing.T) {
 	kit.Want(t, "class", e.Attention(), AwaitingDecision)
 	_, _, due := Due(e)
 	kit.Want(t, "due", due, false)
-	kit.Holds(t, "flags", e.flagWords(), "hold", "cut-off")
+	kit.Holds(t, "flags", e.FlagWords(), "hold", "cut-off")
 	e = step(e, Unheld{By: byPerson})
 	kit.Want(t, "state", e.CutOff, CutOffTaken)
 	kit.Want(t, "reviewed", e.Reviewed, false)
@@ -232,7 +232,7 @@ func TestCutOff_I29_MarkStays(t *testing.T) {
 	for _, still := range []bool{true, false} {
 		sealed := step(e, Sealed{ID: archive.ID{1}, Package: archive.Package{Path: "p", Size: 1, SHA256: archive.Digest{1}}, LooksCutOff: still})
 		kit.Want(t, "state once sealed", sealed.CutOff, CutOffTaken)
-		kit.Holds(t, "flags once sealed", sealed.flagWords(), "cut-off")
+		kit.Holds(t, "flags once sealed", sealed.FlagWords(), "cut-off")
 	}
 }
 
@@ -265,12 +265,12 @@ func TestNeedsReview_ToldUntilAPersonReviewed(t *testing.T) {
 		archived := usual(Archived)
 		archived.Source, archived.Dest = Kept, "_archived/x"
 		row.change(&archived)
-		if archived.Attention() != row.class || archived.flagWords() != row.flag || archived.NeedsPerson() || !archived.IsAtRest() {
-			t.Errorf("%s: archived, class %d, flags %q, needs a person: %t", name, archived.Attention(), archived.flagWords(), archived.NeedsPerson())
+		if archived.Attention() != row.class || archived.FlagWords() != row.flag || archived.NeedsPerson() || !archived.IsAtRest() {
+			t.Errorf("%s: archived, class %d, flags %q, needs a person: %t", name, archived.Attention(), archived.FlagWords(), archived.NeedsPerson())
 		}
 		looked, err := Transition(archived, Closed{}, at)
-		if err != nil || looked.Attention() != NoAttention || looked.Resolved || !strings.HasSuffix(looked.flagWords(), "checked") {
-			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.flagWords())
+		if err != nil || looked.Attention() != NoAttention || looked.Resolved || !strings.HasSuffix(looked.FlagWords(), "checked") {
+			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.FlagWords())
 		}
 		_, err = Transition(looked, Closed{}, at)
 		why, ok := errors.AsType[*IllegalError](err)

@@ -52,7 +52,7 @@ func tellsNothingNew(before, after Entry, ev Event) bool {
 		// An answer that counts as evidence of absence is journaled: a later POST rests on it.
 		r, was := after.findRegistration(ev.Receipt.Remote), before.findRegistration(ev.Receipt.Remote)
 		proof := (r.LastStatus == archive.WaitingForPackage || r.LastStatus == archive.Failed) && r.EqualAnswers > was.EqualAnswers
-		return !proof && before.State == after.State && before.Source == after.Source && before.flagWords() == after.flagWords() &&
+		return !proof && before.State == after.State && before.Source == after.Source && before.FlagWords() == after.FlagWords() &&
 			r.Fate == was.Fate && r.LastStatus == was.LastStatus
 	}
 	return false

@@ -47,7 +47,7 @@ func (b *arrivalBook) live() {
 
 // check checks the journal from its first line, with the arrival as it is stored.
 func (b *arrivalBook) check() Report {
-	j := Journal{Lines: numbered(b.lines), Arrivals: slices.Values([]arrival.Arrival{b.a})}
+	j := Journal{Lines: numbered(b.lines), Arrivals: []arrival.Arrival{b.a}}
 	for _, line := range b.lines {
 		j.Head = j.Head.Next(line)
 	}

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -72,9 +71,9 @@ func NewDelivery(environment string, e ledger.Entry, d ledger.Document, head *le
 	}
 	note := Delivery{
 		Format: deliveryFormat, Environment: environment, Key: e.Key.String(), Route: e.Route, ID: e.ID.String(), BumID: e.Current().Ticket.Remote,
-		Receiving: to.Address, Files: []ReceiptFile{}, Sent: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
+		Receiving: to.Address, Files: filesOf(d), Sent: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
 		Seen: formatUTC(e.SeenAt), Registered: formatUTC(e.RegisteredAt), Delivered: formatUTC(e.UploadedAt), Double: e.PossibleDouble,
-		RecipientName: to.Name, RecipientIDs: to.IDs, Means: e.Means, Requests: e.Requests(), FileOwners: d.FileOwners,
+		RecipientName: to.Name, RecipientIDs: to.IDs, Means: e.Means, Requests: e.Requests(), FileOwners: d.FileOwners, Journal: lineOf(head),
 	}
 	// Without the digest of its body it is not known which files the document names: the lost part of a ledger may have sent it.
 	if !e.Body.IsZero() {
@@ -83,31 +82,14 @@ func NewDelivery(environment string, e ledger.Entry, d ledger.Document, head *le
 	if e.IsUndelivered() {
 		note.Rejected = formatUTC(e.Current().ClosedAt)
 	}
-	for _, f := range d.Files {
-		note.Files = append(note.Files, ReceiptFile{f.Path, f.Size, f.SHA256.String()})
-	}
-	if head != nil {
-		note.Journal = &ReceiptLine{head.N, head.Hash.String()}
-	}
 	return note, nil
 }
 
 // ParseDelivery reads what Encode wrote; fields that a later version added are ignored.
 func ParseDelivery(b []byte) (note Delivery, err error) {
-	if err := json.Unmarshal(b, &note); err != nil {
-		return note, fmt.Errorf("parse delivery note: it is not one JSON object: %w", err)
-	}
-	if note.Format != deliveryFormat {
-		return note, fmt.Errorf("parse delivery note: its format is %.40q, not %q", note.Format, deliveryFormat)
-	}
-	return note, nil
+	err = parseNote("delivery note", b, &note, &note.Format, deliveryFormat)
+	return note, err
 }
 
 // Encode returns the note as an indented JSON object with a line feed.
-func (d Delivery) Encode() []byte {
-	b, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
-		panic(fmt.Sprintf("encode delivery note %s: %v", d.Key, err)) // strings and numbers always encode
-	}
-	return append(b, '\n')
-}
+func (d Delivery) Encode() []byte { return encodeNote(d) }

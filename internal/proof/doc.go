@@ -1,4 +1,4 @@
-// Package proof checks a ledger against its promises. [Check] replays the
+// Package proof checks a ledger against its promises. [Replay] replays the
 // journal line by line and compares the result with the entries as they are
 // stored. The package also makes and reads the receipt that is written beside an
 // archived source.

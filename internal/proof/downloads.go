@@ -75,28 +75,21 @@ func (s *Sample) Add(e ledger.Entry, d *Downloads) {
 		return
 	}
 	s.Archived++
-	s.addOutcome(d.LastComparison(e.Vault, e.ArchivedRemote))
+	s.addOutcome(d.LastComparison(e.Vault, e.ArchivedRemote), 1)
 }
 
-func (s *Sample) addOutcome(outcome string) {
-	switch outcome {
-	case "":
-		return
-	case ledger.FetchDiffers:
-		s.Differ++
+// addOutcome counts an outcome so many times more; empty: the document was not compared.
+func (s *Sample) addOutcome(outcome string, n int64) {
+	if outcome != "" {
+		s.Compared += uint64(n)
 	}
-	s.Compared++
+	if outcome == ledger.FetchDiffers {
+		s.Differ += uint64(n)
+	}
 }
 
 // Replace counts a document that is compared once more: was is the outcome of the time before, empty where there was none.
 func (s *Sample) Replace(was, is string) {
-	if was == "" {
-		s.Compared++
-	}
-	if was == ledger.FetchDiffers {
-		s.Differ--
-	}
-	if is == ledger.FetchDiffers {
-		s.Differ++
-	}
+	s.addOutcome(was, -1)
+	s.addOutcome(is, 1)
 }

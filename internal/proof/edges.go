@@ -2,55 +2,37 @@ package proof
 
 import (
 	_ "embed"
-	"fmt"
-	"iter"
 	"strings"
-
-	"vaultd/internal/ledger"
 )
 
-// edgesText lists where each event may lead. A test of package ledger writes it from what Transition does. It is a file
-// and not a call of Transition, so that a journal is held against what was reviewed, and not against the code that wrote it.
+// The files list where each event may lead. Tests of the packages ledger and arrival write them from what Transition does. They are files
+// and no calls of Transition, so that a journal is held against what was reviewed, and not against the code that wrote it.
 //
 //go:embed edges.txt
 var edgesText string
 
-// edges yields the edges of the state machine.
-func edges() iter.Seq[edge] {
-	return func(yield func(edge) bool) {
-		for line := range strings.Lines(edgesText) {
-			if strings.HasPrefix(line, "#") {
-				continue
-			}
-			s, err := parseEdge(strings.Fields(line))
-			if err != nil {
-				panic(fmt.Sprintf("edges.txt: %q: %v", line, err)) // the file is part of the program; each test of a journal reads it
-			}
-			if !yield(s) {
-				return
-			}
-		}
-	}
+//go:embed arrivaledges.txt
+var arrivalEdgesText string
+
+// edge is a pair of places between which an event may lead, in the words of a line: event, word of the service, state, next state, source
+// and next source. An arrival has neither word nor source.
+type edge [6]string
+
+// edges are the edges of a state machine, and its events.
+type edges struct {
+	all    map[edge]bool
+	events map[string]bool
 }
 
-// parseEdge reads the fields of a line: event, status of the service, state, next state, source, next source.
-func parseEdge(fields []string) (s edge, err error) {
-	if len(fields) != 6 {
-		return s, fmt.Errorf("%d fields", len(fields))
+// parseEdges reads one of the files.
+func parseEdges(text string) edges {
+	m := edges{map[edge]bool{}, map[string]bool{}}
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); fields[0] != "#" {
+			var e edge
+			copy(e[:], fields)
+			m.all[e], m.events[e[0]] = true, true
+		}
 	}
-	s.event = fields[0]
-	if fields[1] != "-" {
-		s.word = fields[1]
-	}
-	if s.from, err = ledger.ParseState(fields[2]); err != nil {
-		return s, err
-	}
-	if s.to, err = ledger.ParseState(fields[3]); err != nil {
-		return s, err
-	}
-	if s.source, err = ledger.ParseSource(fields[4]); err != nil {
-		return s, err
-	}
-	s.then, err = ledger.ParseSource(fields[5])
-	return s, err
+	return m
 }

@@ -16,19 +16,15 @@ func (f *Replay) Entry(e ledger.Entry) {
 	f.checkEntry(e)
 	f.checkSentDigest(e)
 	f.Uncertain.note(e)
-	f.LostPosts += uint64(e.Posts) - uint64(e.Answers)
 	if e.IsAtRest() {
-		f.rest.Uncertain.note(e)
-		f.rest.LostPosts += uint64(e.Posts) - uint64(e.Answers)
+		f.rest.note(e)
 	}
 }
 
 // endEntries is called when all entries were shown.
 func (f *Replay) endEntries() {
 	for key, it := range f.items {
-		if !it.stored {
-			f.addFinding("I1", key, "the journal knows it as %s, but there is no entry", it.state)
-		}
+		f.require(it.stored, "I1", key, "the journal knows it as %s, but there is no entry", it.state)
 	}
 }
 
@@ -43,30 +39,19 @@ func (f *Replay) checkEntry(e ledger.Entry) {
 	case !ok:
 		f.addFinding("I1", e.Key, "there is an entry, but no line of the journal")
 		return
-	case it.stored:
-		f.addFinding("I1", e.Key, "there is more than one entry")
 	}
+	f.require(!it.stored, "I1", e.Key, "there is more than one entry")
 	it.stored = true
 	f.items[e.Key] = it
-	if e.Rev != it.rev {
-		f.addFinding("I5", e.Key, "the entry is at revision %d, its last line at %d", e.Rev, it.rev)
+	f.require(e.Rev == it.rev, "I5", e.Key, "the entry is at revision %d, its last line at %d", e.Rev, it.rev)
+	f.require(e.State == it.state && e.Source == it.source, "I12", e.Key, "the entry is %s/%s, its last line says %s/%s", e.State, e.Source, it.state, it.source)
+	f.require(e.ID == it.id, "I12", e.Key, "the entry's clientUUID is not that of its last line")
+	f.require(it.size == 0 || e.Package.Size == it.size, "I12", e.Key, "the entry's package has %d bytes, the line that sealed it says %d", e.Package.Size, it.size)
+	f.require(e.FlagWords() == it.flags, "I12", e.Key, "the entry's flags are not those of its last line")
+	if !it.old { // else some are of the lines before
+		f.require(e.Posts == it.posts && e.Answers == it.answers, "I9", e.Key, "the entry counts %d POSTs and %d answers, its lines %d and %d", e.Posts, e.Answers, it.posts, it.answers)
+		f.checkRegistrations(e, it)
 	}
-	if e.State != it.state || e.Source != it.source {
-		f.addFinding("I12", e.Key, "the entry is %s/%s, its last line says %s/%s", e.State, e.Source, it.state, it.source)
-	}
-	if e.ID != it.id {
-		f.addFinding("I12", e.Key, "the entry's clientUUID is not that of its last line")
-	}
-	if it.size != 0 && e.Package.Size != it.size {
-		f.addFinding("I12", e.Key, "the entry's package has %d bytes, the line that sealed it says %d", e.Package.Size, it.size)
-	}
-	if it.flags != (flags{e.InDoubt, e.PossibleDouble, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Reviewed, e.CutOff != ledger.NotCutOff}) {
-		f.addFinding("I12", e.Key, "the entry's flags are not those of its last line")
-	}
-	if !it.old && (e.Posts != it.posts || e.Answers != it.answers) {
-		f.addFinding("I9", e.Key, "the entry counts %d POSTs and %d answers, its lines %d and %d", e.Posts, e.Answers, it.posts, it.answers)
-	}
-	f.checkRegistrations(e, it)
 	f.checkLastWord(e)
 }
 
@@ -78,13 +63,10 @@ func (f *Replay) checkLastWord(e ledger.Entry) {
 		f.addFinding("I12", e.Key, "delivered, though the service of its route says at the end whether it is archived")
 	case (e.State == ledger.Archived || e.State == ledger.Uploaded && !e.Route.IsNotified() || e.State == ledger.Unclear) && !e.Route.IsAsked():
 		f.addFinding("I12", e.Key, "%s, though the service of its route says nothing after the upload", e.State)
-	case e.State == ledger.Delivered && e.Current() == nil:
-		f.addFinding("I12", e.Key, "delivered, and it has no registration that was uploaded")
 	case e.NeedsComparison() && (e.Source == ledger.Disposing || e.Source == ledger.Moved || e.Source == ledger.Gone):
 		f.addFinding("I3", e.Key, "its source was disposed of, and what an upload without Content-MD5 left was never compared")
-	case e.IsUndelivered(): // and it says so: it is contradicted
-	case e.State == ledger.Delivered && e.Current().Fate != ledger.Succeeded:
-		f.addFinding("I12", e.Key, "delivered, and no upload of it was answered with success")
+	case e.State == ledger.Delivered && !e.IsUndelivered(): // which says so: it is contradicted
+		f.require(e.Current() != nil && e.Current().Fate == ledger.Succeeded, "I12", e.Key, "delivered, and no upload of it was answered with success")
 	}
 }
 
@@ -95,12 +77,13 @@ func (f *Replay) checkLastWord(e ledger.Entry) {
 // (see [Journal]).
 func (f *Replay) checkSharedNumbers(e ledger.Entry) {
 	for _, r := range e.Registrations {
-		b, ok := f.bindings[shortNumber(r.Ticket.Remote)]
+		b, ok := f.bindings[shorten(string(r.Ticket.Remote))]
 		if !ok || b.isBoundTo(e.Key) {
 			continue
 		}
-		if by, ok := f.entry(b.last); ok && !hasIdentity(by, e.FirstID.Generation(int(r.Generation))) {
-			f.addFinding("I8", e.Key, "it lists registration %s, which was given to %s as clientUUID %s", r.Ticket.Remote, b.last, b.id)
+		if by, ok := f.entry(b.last); ok {
+			_, own := by.GenerationOf(e.FirstID.Generation(int(r.Generation)))
+			f.require(own, "I8", e.Key, "it lists registration %s, which was given to %s as clientUUID %s", r.Ticket.Remote, b.last, b.id)
 		}
 	}
 }
@@ -117,7 +100,7 @@ func (f *Replay) forgetCompared() {
 		f.checkEntry(e)
 		delete(f.items, key)
 		for _, r := range e.Registrations {
-			if n := shortNumber(r.Ticket.Remote); f.bindings[n].first == key && f.bindings[n].last == key {
+			if n := shorten(string(r.Ticket.Remote)); f.bindings[n].first == key && f.bindings[n].last == key {
 				delete(f.bindings, n)
 			}
 		}
@@ -129,33 +112,23 @@ func compareKeys(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }
 
 // checkRegistrations compares the entry's registrations with those its lines bound to it.
 func (f *Replay) checkRegistrations(e ledger.Entry, it item) {
-	if it.old { // some of them are of the lines before
-		return
-	}
-	if all := uint64(len(e.Registrations)) + e.Pruned.Total(); all != uint64(it.tickets) {
-		f.addFinding("I8", e.Key, "registrations: the entry counts %d, its lines %d", all, it.tickets)
-	}
+	all := uint64(len(e.Registrations)) + e.Pruned.Total()
+	f.require(all == uint64(it.tickets), "I8", e.Key, "registrations: the entry counts %d, its lines %d", all, it.tickets)
 	for _, r := range e.Registrations {
-		if b, ok := f.bindings[shortNumber(r.Ticket.Remote)]; !ok || !b.isBoundTo(e.Key) {
-			f.addFinding("I8", e.Key, "no line gave registration %s to it", r.Ticket.Remote)
-		}
+		f.require(f.bindings[shorten(string(r.Ticket.Remote))].isBoundTo(e.Key), "I8", e.Key, "no line gave registration %s to it", r.Ticket.Remote)
 	}
-	if e.State == ledger.Archived && (e.ArchivedRemote == "" || shortNumber(e.ArchivedRemote) != it.success) {
-		f.addFinding("I12", e.Key, "archived as %q, which no line calls successful first", e.ArchivedRemote)
-	}
+	f.require(e.State != ledger.Archived || e.ArchivedRemote != "" && shorten(string(e.ArchivedRemote)) == it.success, "I12", e.Key, "archived as %q, which no line calls successful first", e.ArchivedRemote)
 }
 
 // checkSentDigest compares the recorded digest with the one that left for the registration that was archived or delivered.
 func (f *Replay) checkSentDigest(e ledger.Entry) {
+	recorded := e.Package.SHA256
+	if e.Route.IsNotified() {
+		recorded = e.Body
+	}
 	for _, r := range e.Registrations {
 		is := e.State == ledger.Archived && r.Ticket.Remote == e.ArchivedRemote || e.State == ledger.Delivered && r.Fate == ledger.Succeeded
-		recorded := e.Package.SHA256
-		if e.Route.IsNotified() {
-			recorded = e.Body
-		}
-		if is && !r.Sent.IsZero() && r.Sent != recorded {
-			f.addFinding("I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)
-		}
+		f.require(!is || r.Sent.IsZero() || r.Sent == recorded, "I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)
 	}
 }
 
@@ -164,20 +137,14 @@ func (u *Uncertain) note(e ledger.Entry) {
 	for _, r := range e.Orphans() {
 		u.Orphans = append(u.Orphans, Orphan{e.Key, r})
 	}
-	add := func(is bool, keys *[]archive.Key) {
-		if is {
-			*keys = append(*keys, e.Key)
+	for _, class := range []struct {
+		is   bool
+		keys *[]archive.Key
+	}{{e.State == ledger.Unclear, &u.Unclear}, {e.PossibleDouble, &u.Double}, {e.InDoubt, &u.InDoubt}, {e.NeedsReconcile, &u.NeedReconcile}} {
+		if class.is {
+			*class.keys = append(*class.keys, e.Key)
 		}
 	}
-	add(e.State == ledger.Unclear, &u.Unclear)
-	add(e.PossibleDouble, &u.Double)
-	add(e.InDoubt, &u.InDoubt)
-	add(e.NeedsReconcile, &u.NeedReconcile)
 	u.Pruned += uint64(e.Pruned.Unsent)
-}
-
-// hasIdentity reports whether id is an identity that e may have had, or comes to have.
-func hasIdentity(e ledger.Entry, id archive.ID) bool {
-	_, ok := e.GenerationOf(id)
-	return ok
+	u.LostPosts += uint64(e.Posts) - uint64(e.Answers)
 }

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/test/kit"
 )
 
@@ -22,6 +23,45 @@ type book struct {
 	entries map[archive.Key]ledger.Entry
 	balance ledger.Balance
 	now     time.Time
+}
+
+// Journal is one consistent snapshot of a journal and of what the ledger says
+// about it.
+type Journal struct {
+	Lines   iter.Seq2[uint64, []byte] // number and stored bytes, in the order of the journal
+	Head    ledger.Head               // as the ledger, or better somebody else, keeps it
+	Balance *ledger.Balance           // as the ledger counts it; may be nil
+
+	Arrivals []arrival.Arrival // as they are stored, each once
+}
+
+// Check checks one consistent snapshot of a ledger. The entries may come in any
+// order, each once. If reading them fails, the caller's iterators stop early,
+// and the caller must throw the report away.
+func Check(j Journal, entries iter.Seq[ledger.Entry]) Report {
+	return NewReplay(nil, nil).check(j, entries)
+}
+
+func (f *Replay) check(j Journal, entries iter.Seq[ledger.Entry]) Report {
+	f.showLines(j.Lines)
+	for e := range entries {
+		f.Entry(e)
+	}
+	for _, a := range j.Arrivals {
+		f.Arrival(a)
+	}
+	return f.Finish(j.Head, j.Balance)
+}
+
+func (f *Replay) showLines(lines iter.Seq2[uint64, []byte]) {
+	var at ledger.Head
+	for n, stored := range lines {
+		if at = at.Next(stored); n != at.N {
+			f.addFinding("I14", archive.Key{}, "line %d stands where line %d belongs", n, at.N)
+		}
+		l, err := ledger.ParseLine(stored)
+		f.Line(at, l, err)
+	}
 }
 
 func newBook(t *testing.T) *book {

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,41 +83,57 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 	if err := json.Unmarshal(d.Metadata, &meta); err != nil {
 		return Receipt{}, fmt.Errorf("make receipt of %s: read its metadata: %w", e.Key, err)
 	}
-	r := Receipt{
+	return Receipt{
 		Format: receiptFormat, Environment: environment,
 		Key: e.Key.String(), ClientUUID: e.ArchivedID().String(), BumID: e.ArchivedRemote, Vault: e.Vault, DocumentID: meta.Number,
-		Files: []ReceiptFile{}, ZIP: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
+		Files: filesOf(d), ZIP: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
 		Seen: formatUTC(e.SeenAt), Registered: formatUTC(e.RegisteredAt), Uploaded: formatUTC(e.UploadedAt), Archived: formatUTC(e.ArchivedAt),
-		Record: recordText(e.SuccessRecord), Double: e.PossibleDouble, Requests: e.Requests(), FileOwners: d.FileOwners,
-	}
-	for _, f := range d.Files {
-		r.Files = append(r.Files, ReceiptFile{f.Path, f.Size, f.SHA256.String()})
-	}
-	if head != nil {
-		r.Journal = &ReceiptLine{head.N, head.Hash.String()}
-	}
-	return r, nil
+		Record: recordText(e.SuccessRecord), Double: e.PossibleDouble, Requests: e.Requests(), FileOwners: d.FileOwners, Journal: lineOf(head),
+	}, nil
 }
 
 // ParseReceipt reads what Encode wrote; fields that a later version added are ignored.
 func ParseReceipt(b []byte) (r Receipt, err error) {
-	dec := json.NewDecoder(bytes.NewReader(b))
-	if err := dec.Decode(&r); err != nil || dec.More() {
-		return r, fmt.Errorf("parse receipt: it is not one JSON object: %w", err)
+	err = parseNote("receipt", b, &r, &r.Format, receiptFormat)
+	return r, err
+}
+
+// parseNote reads the JSON object of a note, which has a format of its own.
+func parseNote(what string, b []byte, note any, format *string, want string) error {
+	if err := json.Unmarshal(b, note); err != nil {
+		return fmt.Errorf("parse %s: it is not one JSON object: %w", what, err)
 	}
-	if r.Format != receiptFormat {
-		return r, fmt.Errorf("parse receipt: its format is %.40q, not %q", r.Format, receiptFormat)
+	if *format != want {
+		return fmt.Errorf("parse %s: its format is %.40q, not %q", what, *format, want)
 	}
-	return r, nil
+	return nil
 }
 
 // Encode returns the receipt as an indented JSON object with a line feed.
-func (r Receipt) Encode() []byte {
-	b, err := json.MarshalIndent(r, "", "  ")
+func (r Receipt) Encode() []byte { return encodeNote(r) }
+
+func encodeNote(note any) []byte {
+	b, err := json.MarshalIndent(note, "", "  ")
 	if err != nil {
-		panic(fmt.Sprintf("encode receipt %s: %v", r.Key, err)) // strings and numbers always encode
+		panic(fmt.Sprintf("encode a note: %v", err)) // strings and numbers always encode
 	}
 	return append(b, '\n')
+}
+
+// filesOf lists the files of a document as notes have them.
+func filesOf(d ledger.Document) []ReceiptFile {
+	files := []ReceiptFile{}
+	for _, f := range d.Files {
+		files = append(files, ReceiptFile{f.Path, f.Size, f.SHA256.String()})
+	}
+	return files
+}
+
+func lineOf(head *ledger.Head) *ReceiptLine {
+	if head == nil {
+		return nil
+	}
+	return &ReceiptLine{head.N, head.Hash.String()}
 }
 
 func formatUTC(t time.Time) string {

@@ -2,22 +2,10 @@ package proof
 
 import (
 	"fmt"
-	"iter"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/arrival"
 )
-
-// Journal is one consistent snapshot of a journal and of what the ledger says
-// about it.
-type Journal struct {
-	Lines   iter.Seq2[uint64, []byte] // number and stored bytes, in the order of the journal
-	Head    ledger.Head               // as the ledger, or better somebody else, keeps it
-	Balance *ledger.Balance           // as the ledger counts it; may be nil
-
-	Arrivals iter.Seq[arrival.Arrival] // as they are stored, each once; may be nil
-}
 
 // Finding is one broken promise.
 type Finding struct {
@@ -52,10 +40,10 @@ type AcceptedIndex struct {
 const maxAccepted = 20
 
 // addAcceptedIndex notes an accepted index; the latest ones are named.
-func (r *Report) addAcceptedIndex(a AcceptedIndex) {
-	r.Accepted++
-	if r.Indexes = append(r.Indexes, a); len(r.Indexes) > maxAccepted {
-		r.Indexes = r.Indexes[1:]
+func (t *Told) addAcceptedIndex(a AcceptedIndex) {
+	t.Accepted++
+	if t.Indexes = append(t.Indexes, a); len(t.Indexes) > maxAccepted {
+		t.Indexes = t.Indexes[1:]
 	}
 }
 
@@ -65,17 +53,10 @@ const maxFindings = 1000
 // Report is what a check found. Without findings, and without omitted ones, every promise holds that can be checked with what
 // was given.
 type Report struct {
-	Lines   uint64 // of the journal
-	Marks   uint64 // of them about the ledger as a whole
-	PutBack uint64 // times that it was restored, rebuilt or rolled back: what it lost was read again from the service and the folders
-	Safe    bool   // it ends in safe mode
-
-	Indexes  []AcceptedIndex // the latest of the indexes that were not read to their end and that a person let count as complete
-	Accepted uint64          // how many they are in all
-
-	Downloads Downloads // from the archive
-	Sample    Sample    // of the entries that are stored
-	Acts      Acts      // of people
+	Told
+	Lines  uint64 // of the journal
+	Safe   bool   // it ends in safe mode
+	Sample Sample // of the entries that are stored
 
 	Entries uint64         // that are stored
 	Head    ledger.Head    // as recomputed from the lines
@@ -86,12 +67,24 @@ type Report struct {
 
 	GivenUp []string // numbers of the extracts that nobody has or will have: what they told is not known
 
-	LostPosts uint64 // POSTs without an answer: at most so many registrations are unknown to the ledger
 	Uncertain
+}
+
+// Told is what the lines tell of the ledger as a whole.
+type Told struct {
+	Marks   uint64 // lines about the ledger as a whole
+	PutBack uint64 // times that it was restored, rebuilt or rolled back: what it lost was read again from the service and the folders
+
+	Indexes  []AcceptedIndex // the latest of the indexes that were not read to their end and that a person let count as complete
+	Accepted uint64          // how many they are in all
+
+	Downloads Downloads // from the archive
+	Acts      Acts      // of people
 }
 
 // Uncertain is what cannot be guaranteed about entries.
 type Uncertain struct {
+	LostPosts     uint64        // POSTs without an answer: at most so many registrations are unknown to the ledger
 	Orphans       []Orphan      // known registrations without content
 	Pruned        uint64        // more of those, that their entries no longer list
 	NeedReconcile []archive.Key // what happened to them since the ledger was put back is not known
@@ -109,4 +102,11 @@ func (r *Report) addFinding(promise string, key archive.Key, format string, a ..
 		return
 	}
 	r.Findings = append(r.Findings, Finding{promise, key, fmt.Sprintf(format, a...)})
+}
+
+// require adds a finding unless something holds.
+func (r *Report) require(holds bool, promise string, key archive.Key, format string, a ...any) {
+	if !holds {
+		r.addFinding(promise, key, format, a...)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -19,19 +18,9 @@ import (
 // It is no evidence by itself: it says what an earlier check found, and nothing
 // of what became of those entries since.
 type Sums struct {
-	Head           ledger.Head
-	Marks, PutBack uint64
-	Indexes        []AcceptedIndex
-	Accepted       uint64
-	Downloads      Downloads
-	Acts           Acts
-	Rest           Resting
-}
-
-// Resting is what entries at rest add up to.
-type Resting struct {
-	Uncertain
-	LostPosts uint64
+	Head ledger.Head
+	Told
+	Rest Uncertain // of the entries at rest
 }
 
 // Rules is a digest of the state machine that a journal is held against. Sums
@@ -44,16 +33,7 @@ func Rules() string {
 // Sums returns what the next replay goes on from. It is called after Finish, which found nothing.
 func (f *Replay) Sums() Sums {
 	f.rest.sort()
-	return Sums{f.Head, f.Marks, f.PutBack, f.Indexes, f.Accepted, f.Downloads, f.Acts, f.rest}
-}
-
-func (f *Replay) goOnFrom(s Sums) {
-	f.Head, f.Lines, f.Marks, f.PutBack = s.Head, s.Head.N, s.Marks, s.PutBack
-	f.Indexes, f.Accepted, f.Acts, f.rest = slices.Clone(s.Indexes), s.Accepted, s.Acts, s.Rest
-	f.Acts.Last, f.Acts.Compared = slices.Clone(s.Acts.Last), maps.Clone(s.Acts.Compared)
-	f.Downloads = Downloads{s.Downloads.Announced, maps.Clone(s.Downloads.Last)}
-	f.Uncertain, f.LostPosts = s.Rest.clone(), s.Rest.LostPosts
-	f.rest.Uncertain = s.Rest.clone()
+	return Sums{f.Head, f.Told, f.rest}
 }
 
 // countSample counts the sample by the documents that were ever downloaded: not
@@ -67,13 +47,13 @@ func (f *Replay) countSample() {
 			continue
 		}
 		if e, ok := f.entry(key); ok && e.State == ledger.Archived && string(e.ArchivedRemote) == remote && string(e.Vault) == vault {
-			f.Sample.addOutcome(d.Compared)
+			f.Sample.addOutcome(d.Compared, 1)
 		}
 	}
 }
 
 func (u Uncertain) clone() Uncertain {
-	return Uncertain{slices.Clone(u.Orphans), u.Pruned, slices.Clone(u.NeedReconcile), slices.Clone(u.Unclear), slices.Clone(u.Double), slices.Clone(u.InDoubt)}
+	return Uncertain{u.LostPosts, slices.Clone(u.Orphans), u.Pruned, slices.Clone(u.NeedReconcile), slices.Clone(u.Unclear), slices.Clone(u.Double), slices.Clone(u.InDoubt)}
 }
 
 // sort orders by key: a report has the same order whatever it rests on.

@@ -68,12 +68,16 @@ func (s *shelf) config() Config {
 // examined examines all of a ledger.
 func examined(t testing.TB, l Source, head ledger.Head, b ledger.Balance) Examined {
 	t.Helper()
-	journal := proof.Journal{Head: head, Balance: &b, Lines: func(yield func(uint64, []byte) bool) {
-		kit.Must(t, l.Lines(1, func(n uint64, line []byte) error { yield(n, line); return nil }))
-	}}
-	return Examined{Proof: proof.Check(journal, func(yield func(ledger.Entry) bool) {
-		kit.Must(t, l.EntriesOldestFirst(func(e ledger.Entry) error { yield(e); return nil }))
-	})}
+	replay := proof.NewReplay(nil, nil)
+	var at ledger.Head
+	kit.Must(t, l.Lines(1, func(_ uint64, stored []byte) error {
+		line, err := ledger.ParseLine(stored)
+		at = at.Next(stored)
+		replay.Line(at, line, err)
+		return nil
+	}))
+	kit.Must(t, l.EntriesOldestFirst(func(e ledger.Entry) error { replay.Entry(e); return nil }))
+	return Examined{Proof: replay.Finish(head, &b)}
 }
 
 func examine(t testing.TB, c Config) *Audit {

@@ -48,7 +48,7 @@ var mayImport = map[string]string{
 	"statusfile":        "archive drop dropwork ingest ledger packager present sanitize spool watch",
 	"test/calls":        "apicall test/kit",
 	"test/fill":         "archive ledger ledger/arrival ledger/boltledger proof test/kit",
-	"test/outside":      "archive emulator ledger proof",
+	"test/outside":      "archive emulator ledger ledger/arrival proof",
 	"test/simulation":   "...",
 	"vaultapi":          "apicall archive sanitize",
 	"watch":             "archive durable",

@@ -1,11 +1,8 @@
 package fill
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
-	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
@@ -17,17 +14,11 @@ import (
 func Checked(t testing.TB, dir string) (_ *boltledger.Ledger, all []arrival.Arrival) {
 	t.Helper()
 	l := kit.Value(boltledger.Open(boltledger.Config{Dir: dir}))(t)
-	problems, err := l.Verify(t.Context())
-	kit.Check(t, err == nil && len(problems) <= 0, "problems of the ledger = %v (error %v), want none", problems, err)
+	replay := proof.NewReplay(nil, nil)
+	checked := kit.Value(l.Check(t.Context(), nil, replay))(t)
+	balance := l.Balance()
+	report := replay.Finish(l.Head(), &balance)
+	kit.Check(t, report.OK() && len(checked.Problems) == 0, "problems of the ledger = %v, findings = %v, want none", checked.Problems, report.Findings)
 	kit.Must(t, l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...))
-	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), Lines: func(yield func(uint64, []byte) bool) {
-		_ = l.Lines(1, func(n uint64, line []byte) error {
-			if !yield(n, line) {
-				return errors.New("enough")
-			}
-			return nil
-		})
-	}}, func(func(ledger.Entry) bool) {})
-	kit.Check(t, report.OK(), "findings = %v, want none", report.Findings)
 	return l, all
 }

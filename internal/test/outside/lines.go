@@ -1,8 +1,6 @@
 package outside
 
 import (
-	"iter"
-
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -22,23 +20,12 @@ type lines struct {
 	lost     map[archive.ID]int // POSTs without an answer
 }
 
-// readLines reads a journal that [proof.Check] has checked: what it cannot read,
-// it leaves out.
-func readLines(journal iter.Seq2[uint64, []byte]) lines {
-	s := lines{map[archive.Key]archive.ID{}, map[archive.RemoteID]binding{}, map[archive.ID]int{}}
-	for _, stored := range journal {
-		l, err := ledger.ParseLine(stored)
-		if err != nil {
-			continue
-		}
-		if key, err := archive.ParseKey(l.Key); err == nil && l.Kind == "" {
-			s.readLine(key, l)
-		}
+// readLine reads a line that [proof.Replay] checks: what it cannot read, it leaves out.
+func (s lines) readLine(l ledger.Line) {
+	key, err := archive.ParseKey(l.Key)
+	if err != nil || l.Kind != "" {
+		return
 	}
-	return s
-}
-
-func (s lines) readLine(key archive.Key, l ledger.Line) {
 	was := s.ids[key]
 	if id, err := archive.ParseID(l.ID); err == nil {
 		s.ids[key] = id
@@ -72,7 +59,7 @@ func (s lines) bind(key archive.Key, id archive.ID, l ledger.Line) {
 	case !ok:
 		b = binding{first: key, id: id, found: l.Event == (ledger.RegistrationFound{}).JournalName()}
 	case b.id != id && !((b.first == key || b.last == key) && (b.found || l.Event != (ledger.TicketReceived{}).JournalName())):
-		return // proof.Check reports it
+		return // proof.Replay reports it
 	}
 	b.last = key
 	s.bindings[n] = b

@@ -5,14 +5,15 @@
 package outside
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"iter"
 	"path"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/proof"
 )
 
@@ -33,16 +34,41 @@ func (c *check) addFinding(promise string, key archive.Key, format string, a ...
 	c.Findings = append(c.Findings, proof.Finding{Promise: promise, Key: key, Text: fmt.Sprintf(format, a...)})
 }
 
-// Check checks one snapshot of a ledger. It reads the lines and the entries twice.
-func Check(j proof.Journal, entries iter.Seq[ledger.Entry], seen Seen) proof.Report {
-	c := &check{proof.Check(j, entries), readLines(j.Lines)}
+// Ledger is what is checked.
+type Ledger interface {
+	Head() ledger.Head
+	Balance() ledger.Balance
+	Lines(from uint64, fn func(n uint64, line []byte) error) error
+	Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error
+}
+
+// Check checks a ledger that stays as it is meanwhile, and its entries.
+func Check(l Ledger, entries []ledger.Entry, seen Seen) (proof.Report, error) {
+	replay, head, balance := proof.NewReplay(nil, nil), l.Head(), l.Balance()
+	c := &check{lines: lines{map[archive.Key]archive.ID{}, map[archive.RemoteID]binding{}, map[archive.ID]int{}}}
+	var at ledger.Head
+	err := l.Lines(1, func(_ uint64, stored []byte) error {
+		line, err := ledger.ParseLine(stored)
+		at = at.Next(stored)
+		replay.Line(at, line, err)
+		c.readLine(line)
+		c.checkSecrets(at.N, stored)
+		return nil
+	})
+	for _, e := range entries {
+		replay.Entry(e)
+	}
+	err = errors.Join(err, l.Arrivals(func(a arrival.Arrival) error { replay.Arrival(a); return nil }, arrival.States()...))
+	secrets := c.Findings
+	c.Report = replay.Finish(head, &balance)
+	c.Findings = append(secrets, c.Findings...)
 	service, slots := newService(seen.Registrations), newSlots(seen.Slots)
 	var disk *diskCheck
 	if seen.Disk != nil {
 		d := newDisk(*seen.Disk)
 		disk = &d
 	}
-	for e := range entries {
+	for _, e := range entries {
 		service.checkEntry(e, c)
 		slots.checkEntry(e, c)
 		if disk != nil {
@@ -54,7 +80,14 @@ func Check(j proof.Journal, entries iter.Seq[ledger.Entry], seen Seen) proof.Rep
 	if disk != nil {
 		disk.checkDropped(c)
 	}
-	return c.Report
+	return c.Report, err
+}
+
+// checkSecrets checks that a line holds no upload address.
+func (c *check) checkSecrets(n uint64, line []byte) {
+	if bytes.Contains(line, []byte("://")) || bytes.Contains(line, []byte("X-Amz-")) {
+		c.addFinding("I7", archive.Key{}, "line %d holds an address: %s", n, line)
+	}
 }
 
 // Registration is one registration as the service has it.

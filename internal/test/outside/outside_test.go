@@ -1,8 +1,6 @@
 package outside
 
 import (
-	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -33,16 +31,7 @@ func (w *world) findings(t *testing.T) []proof.Finding {
 			return nil
 		}))
 	}
-	balance := w.Balance()
-	return Check(proof.Journal{Head: w.Head(), Balance: &balance, Lines: func(yield func(uint64, []byte) bool) {
-		err := w.Lines(1, func(n uint64, line []byte) error {
-			if !yield(n, line) {
-				return fs.SkipAll
-			}
-			return nil
-		})
-		kit.Check(t, err == nil || errors.Is(err, fs.SkipAll), "read the lines: %v", err)
-	}}, slices.Values(w.entries), w.seen).Findings
+	return kit.Value(Check(w.Ledger, w.entries, w.seen))(t).Findings
 }
 
 // upload sends an item under a number, and its store takes it.

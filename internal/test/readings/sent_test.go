@@ -3,11 +3,9 @@ package readings
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -236,20 +234,9 @@ func (w *world) proven() {
 // findings are those of the proof, and the end of the journal when they were looked for.
 func (w *world) findings() ([]proof.Finding, ledger.Head) {
 	w.t.Helper()
-	l := w.daemon.Ledger()
-	balance := l.Balance()
-	journal := proof.Journal{Head: l.Head(), Balance: &balance, Lines: func(yield func(uint64, []byte) bool) {
-		err := l.Lines(1, func(n uint64, line []byte) error {
-			if !yield(n, line) {
-				return fs.SkipAll
-			}
-			return nil
-		})
-		if err != fs.SkipAll {
-			kit.Must(w.t, err)
-		}
-	}}
-	return outside.Check(journal, slices.Values(w.entries()), outside.Seen{Registrations: kit.Value(outside.RegistrationsOf(w.service.Registrations()))(w.t)}).Findings, journal.Head
+	seen := outside.Seen{Registrations: kit.Value(outside.RegistrationsOf(w.service.Registrations()))(w.t)}
+	report := kit.Value(outside.Check(w.daemon.Ledger(), w.entries(), seen))(w.t)
+	return report.Findings, report.Head
 }
 
 // said is everything that a person could have read: the log and every cause.

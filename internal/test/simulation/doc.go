@@ -2,7 +2,7 @@
 // emulated service, and makes things go wrong: a [World] holds the drop folders, the
 // state directory, the service and the clock, drops folders, restarts the daemon in
 // every way a daemon ends, and at the end holds everything that was seen to the one
-// checker, [proof.Check].
+// checker, [proof.Replay].
 //
 // It never asserts what a run should have looked like: a run is dropped, driven, left
 // to calm down and checked, and one in which nothing went wrong although it was to, or
