@@ -37,7 +37,7 @@ type Ledger interface {
 	FindByID(id archive.ID) (archive.Key, bool, error)
 	FindReceived(id archive.ID) (archive.RemoteID, bool, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
-	BlockStart(n uint64) (start uint64, line []byte, err error)
+	LineAt(n uint64) (ledger.Line, error)
 	Head() ledger.Head
 }
 
@@ -121,25 +121,20 @@ func isBefore(stored []byte, at string) bool {
 	return ok && len(rest) >= len(at) && string(rest[:len(at)]) < at
 }
 
-// findLineAt returns the first line of the last block of the journal that
-// begins before a time; 1: none does. If times only grow, no line before it has
-// a later one.
+// findLineAt returns the last line of the journal that is of an earlier time,
+// or else the first one. If times only grow, no line before it has a later one.
 func findLineAt(l Ledger, at string) (uint64, error) {
 	found := uint64(1)
 	for from, to := uint64(1), l.Head().N+1; from < to; {
 		middle := from + (to-from)/2
-		start, stored, err := l.BlockStart(middle)
-		if err != nil {
-			return 0, err
-		}
-		line, err := ledger.ParseLine(stored)
+		line, err := l.LineAt(middle)
 		switch {
 		case err != nil:
 			return 0, err
 		case line.At >= at:
-			to = start
+			to = middle
 		default:
-			found, from = start, middle+1
+			found, from = middle, middle+1
 		}
 	}
 	return found, nil

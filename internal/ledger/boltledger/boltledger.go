@@ -19,11 +19,11 @@
 // builds one commit, sharednames.go holds what no entry can know alone, names.go
 // finds an entry by its names, read.go, queues.go and attention.go
 // answer questions, parts.go reads much in short transactions, fetches.go
-// keeps the budget of downloads, verify.go checks everything and verifysince.go what came since,
-// arrivals.go keeps what comes in from a service, replace.go restores,
-// copy.go copies the file as it is at one moment, pages.go checks its pages,
-// backup.go makes a backup of such a copy, schema.go and wire.go are the stored
-// form.
+// keeps the budget of downloads, verify.go checks everything, or what came
+// since an earlier check, arrivals.go keeps what comes in from a service,
+// replace.go restores, copy.go copies the file as it is at one moment, pages.go
+// checks its pages, backup.go makes a backup of such a copy, record.go and
+// schema.go are the stored form.
 package boltledger
 
 import (

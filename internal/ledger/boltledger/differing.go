@@ -77,40 +77,13 @@ func (l *Ledger) DifferingIndexes() (all []ledger.Line, err error) {
 			return err
 		}
 		for _, v := range slices.Sorted(maps.Keys(d)) {
-			lines, err := readLines(tx, d[v])
-			if err == nil && len(lines) == 0 {
-				err = damage("journal line %d is missing", d[v])
-			}
+			one, err := lineAt(tx, d[v])
 			if err != nil {
 				return err
-			}
-			one, err := ledger.ParseLine(lines[0])
-			if err != nil {
-				return damage("journal line %d: %v", d[v], err)
 			}
 			all = append(all, one)
 		}
 		return nil
 	})
 	return all, err
-}
-
-// checkDiffering compares what is kept with what the journal tells.
-func (c *checker) checkDiffering(tx *bbolt.Tx) error {
-	kept, err := readDiffering(tx)
-	if err != nil {
-		return err
-	}
-	told := c.differing
-	for v, n := range kept {
-		if told[v] != n {
-			return damage("the index of vault %s differed by line %d, the journal tells of line %d (0: of none)", v, n, told[v])
-		}
-	}
-	for v, n := range told {
-		if _, has := kept[v]; !has {
-			return damage("the journal tells by line %d that the index of vault %s differed, the ledger does not remember it", n, v)
-		}
-	}
-	return nil
 }

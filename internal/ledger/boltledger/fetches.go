@@ -3,7 +3,6 @@ package boltledger
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -75,12 +73,12 @@ func fetchKey(at time.Time, line uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli())^1<<63), line)
 }
 
-// decodeFetchKey returns what fetchKey made a key of.
-func decodeFetchKey(k, v []byte) (at time.Time, line uint64, err error) {
+// decodeFetchKey returns the time in a key.
+func decodeFetchKey(k, v []byte) (at time.Time, err error) {
 	if len(k) != 16 || len(v) != 0 {
-		return at, 0, damage("fetches: a key of %d bytes with a value of %d", len(k), len(v))
+		return at, damage("fetches: a key of %d bytes with a value of %d", len(k), len(v))
 	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(k) ^ 1<<63)), binary.BigEndian.Uint64(k[8:]), nil
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(k) ^ 1<<63)), nil
 }
 
 // fetchesInMonth returns how many downloads were announced in the month of a time.
@@ -89,7 +87,7 @@ func fetchesInMonth(tx *bbolt.Tx, at time.Time, zone *time.Location) (n uint64, 
 	month, end := monthNumber(at.Truncate(time.Millisecond), zone), fetchKey(at.AddDate(0, 0, most), 0)
 	c := tx.Bucket(fetchesBucket).Cursor()
 	for k, v := c.Seek(fetchKey(at.AddDate(0, 0, -most), 0)); k != nil && bytes.Compare(k, end) < 0; k, v = c.Next() {
-		fetched, _, err := decodeFetchKey(k, v)
+		fetched, err := decodeFetchKey(k, v)
 		if err != nil {
 			return 0, err
 		}
@@ -104,22 +102,6 @@ func fetchesInMonth(tx *bbolt.Tx, at time.Time, zone *time.Location) (n uint64, 
 func monthNumber(t time.Time, zone *time.Location) int {
 	y, m, _ := t.In(zone).Date()
 	return 12*y + int(m)
-}
-
-// digestFetches returns the digest of the downloads that the lines up to one
-// announce, and how many the later ones announce.
-func digestFetches(tx *bbolt.Tx, line uint64) (upTo archive.Digest, later uint64, err error) {
-	h := sha256.New()
-	err = eachPair(tx, fetchesBucket, func(k, v []byte) error {
-		_, n, err := decodeFetchKey(k, v)
-		if err == nil && n > line {
-			later++
-		} else {
-			h.Write(k)
-		}
-		return err
-	})
-	return archive.Digest(h.Sum(nil)), later, err
 }
 
 // fetchTimeOf returns when a line of the journal announced a download; ok is false where it does not.

@@ -105,18 +105,3 @@ func (l *Ledger) Notices(fn func(ledger.Notice) error) error {
 	r := reading[ledger.Notice]{what: "notices", buckets: [][]byte{noticeBucket}, decode: func(_ *bbolt.Tx, _, k, v []byte) (ledger.Notice, error) { return decodeNotice(k, v) }}
 	return r.inParts(l.view, oneByOne(fn))
 }
-
-// checkNotice checks one notice, and that the entry or the arrival that it is about exists.
-func (c *checker) checkNotice(tx *bbolt.Tx, _, k, v []byte) error {
-	n, err := decodeNotice(k, v)
-	if err != nil {
-		return c.reportError(noticeBucket, err)
-	}
-	if !n.Entry.IsZero() && !hasEntry(tx, n.Entry) {
-		return c.reportProblem(noticeBucket, "%q is about the entry %s, which does not exist", n.ID, n.Entry)
-	}
-	if !n.Arrival.IsZero() && tx.Bucket(arrivalBucket).Get(n.Arrival[:]) == nil {
-		return c.reportProblem(noticeBucket, "%q is about the arrival %s, which does not exist", n.ID, n.Arrival)
-	}
-	return nil
-}

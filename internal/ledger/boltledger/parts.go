@@ -10,32 +10,34 @@ import (
 	"vaultd/internal/archive"
 )
 
-// chunkEntries and chunkBytes bound what one read transaction collects. A reader that
-// takes its time between pages holds nothing: an open read transaction would keep
+// partRecords and partBytes bound what one read transaction collects. A reader that
+// takes its time between parts holds nothing: an open read transaction would keep
 // every page that is replaced meanwhile from being used again.
 const (
-	chunkEntries = 256
-	chunkBytes   = 256 << 10
+	partRecords = 256
+	partBytes   = 256 << 10
 )
 
 // viewer makes one read transaction.
 type viewer func(fn func(*bbolt.Tx) error) error
 
-// inParts reads in parts, each in a transaction of its own: next returns a part
-// and whether there may be more. do gets each part outside of the transaction:
-// a slow reader holds no pages.
-func inParts[T any](view viewer, what string, next func(*bbolt.Tx) (part []T, more bool, err error), do func(part []T) error) error {
-	for more := true; more; {
+// inParts reads in parts, each in a transaction of its own, until a part is
+// empty. do gets each part outside of the transaction: a slow reader holds no
+// pages.
+func inParts[T any](view viewer, what string, next func(*bbolt.Tx) (part []T, err error), do func(part []T) error) error {
+	for {
 		var part []T
-		err := view(func(tx *bbolt.Tx) (err error) { part, more, err = next(tx); return err })
+		err := view(func(tx *bbolt.Tx) (err error) { part, err = next(tx); return err })
 		if err != nil {
 			return fmt.Errorf("read %s: %w", what, err)
+		}
+		if len(part) == 0 {
+			return nil
 		}
 		if err := do(part); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // oneByOne returns a function that calls fn with each of a part, and returns what fn returns first.
@@ -70,67 +72,58 @@ type reading[T any] struct {
 // inParts calls do with the records, a bounded number at a time. A record that
 // changes meanwhile is seen as before or as after the change.
 func (r reading[T]) inParts(view viewer, do func(part []T) error) error {
-	from := r.prefix // the key that comes next; nil: the first one
-	return inParts(view, r.what, func(tx *bbolt.Tx) (part []T, more bool, err error) {
-		var walks []*bucketWalk
-		for _, b := range r.buckets {
-			walks = append(walks, newBucketWalk(tx, b, from, r.in))
+	var last []byte // the key that was read last; nil: none yet
+	return inParts(view, r.what, func(tx *bbolt.Tx) (part []T, err error) {
+		var found []record
+		for _, bucket := range r.buckets {
+			found = append(found, r.behind(tx, bucket, last)...)
 		}
-		for {
-			w := nextWalk(walks, r.in)
-			if w.key == nil || !bytes.HasPrefix(w.key, r.prefix) {
-				return part, false, nil
+		slices.SortFunc(found, func(a, b record) int {
+			if r.in == newestFirst {
+				a, b = b, a
 			}
-			if len(part) == chunkEntries {
-				from = bytes.Clone(w.key)
-				return part, true, nil
-			}
-			v, err := r.decode(tx, w.bucket, w.key, w.value)
+			return bytes.Compare(a.key, b.key)
+		})
+		for _, f := range found[:min(len(found), partRecords)] {
+			v, err := r.decode(tx, f.bucket, f.key, f.value)
 			if err != nil {
-				return nil, false, err
+				return nil, err
 			}
-			part = append(part, v)
-			w.key, w.value = w.step()
+			part, last = append(part, v), f.key
 		}
+		last = bytes.Clone(last) // it outlives the transaction
+		return part, nil
 	}, do)
 }
 
-// bucketWalk goes through one bucket in either direction.
-type bucketWalk struct {
-	bucket, key, value []byte
-	step               func() (k, v []byte)
-}
+// record is one record of a bucket, valid within its transaction.
+type record struct{ bucket, key, value []byte }
 
-// newBucketWalk begins a walk with the key from or the one that follows it;
-// nil: with the first one.
-func newBucketWalk(tx *bbolt.Tx, bucket, from []byte, in order) *bucketWalk {
+// behind returns the records of a bucket that follow a key, as many as a part has.
+func (r reading[T]) behind(tx *bbolt.Tx, bucket, last []byte) (found []record) {
 	c := tx.Bucket(bucket).Cursor()
-	w := &bucketWalk{bucket: bucket, step: c.Next}
-	w.key, w.value = c.Seek(from)
-	if in == oldestFirst {
-		return w
-	}
-	w.step = c.Prev
+	var k, v []byte
+	step := c.Next
 	switch {
-	case from == nil || w.key == nil:
-		w.key, w.value = c.Last()
-	case !bytes.Equal(w.key, from):
-		w.key, w.value = c.Prev()
-	}
-	return w
-}
-
-// nextWalk returns the walk whose current entry comes next.
-func nextWalk(walks []*bucketWalk, in order) *bucketWalk {
-	return slices.MinFunc(walks, func(a, b *bucketWalk) int {
-		switch {
-		case a.key == nil || b.key == nil:
-			return len(b.key) - len(a.key) // the one that is at its end comes last
-		case in == newestFirst:
-			return bytes.Compare(b.key, a.key)
+	case r.in == newestFirst && last == nil:
+		step = c.Prev
+		k, v = c.Last()
+	case r.in == newestFirst:
+		step = c.Prev
+		if k, _ = c.Seek(last); k == nil {
+			k, v = c.Last()
+		} else {
+			k, v = c.Prev()
 		}
-		return bytes.Compare(a.key, b.key)
-	})
+	case last == nil:
+		k, v = c.Seek(r.prefix)
+	default:
+		k, v = c.Seek(append(bytes.Clone(last), 0))
+	}
+	for ; k != nil && bytes.HasPrefix(k, r.prefix) && len(found) < partRecords; k, v = step() {
+		found = append(found, record{bucket, k, v})
+	}
+	return found
 }
 
 func copyKey(to *archive.Key, from []byte) error {

@@ -148,38 +148,41 @@ func readingOf(in order, buckets ...[]byte) reading[ledger.Entry] {
 func (l *Ledger) Lines(from uint64, fn func(n uint64, line []byte) error) error {
 	from = max(from, 1)
 	n := from
-	return inParts(l.view, "journal", func(tx *bbolt.Tx) ([][]byte, bool, error) {
-		lines, err := readLines(tx, from)
+	return inParts(l.view, "journal", func(tx *bbolt.Tx) (lines [][]byte, err error) {
+		lines, err = readLines(tx, from)
 		from += uint64(len(lines))
-		return lines, len(lines) > 0, err
+		return lines, err
 	}, oneByOne(func(line []byte) error {
 		n++
 		return fn(n-1, line)
 	}))
 }
 
-// BlockStart returns the first line of the block that holds line n, as stored, and its number. It unpacks little more than that line: a
-// search through a journal with large blocks would otherwise unpack thousands of lines for each that it looks at.
-func (l *Ledger) BlockStart(n uint64) (start uint64, line []byte, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		k, v := seekBlock(tx.Bucket(journalBucket).Cursor(), n)
-		if k == nil || len(k) != 8 {
-			return damage("journal line %d is missing", n)
-		}
-		start = binary.BigEndian.Uint64(k)
-		if line, err = firstLineOf(v); err != nil {
-			return damage("journal block at line %d: %v", start, err)
-		}
-		return nil
-	})
-	return start, line, err
+// LineAt returns one line of the journal. It reads one block.
+func (l *Ledger) LineAt(n uint64) (line ledger.Line, err error) {
+	err = l.view(func(tx *bbolt.Tx) error { line, err = lineAt(tx, n); return err })
+	return line, err
+}
+
+func lineAt(tx *bbolt.Tx, n uint64) (line ledger.Line, err error) {
+	start, b, err := blockOf(tx, n)
+	if err == nil && n-start >= b.Count {
+		err = damage("journal line %d is missing", n)
+	}
+	if err != nil {
+		return line, err
+	}
+	if line, err = ledger.ParseLine(b.Lines[n-start]); err != nil {
+		err = damage("journal line %d: %v", n, err)
+	}
+	return line, err
 }
 
 // readLines returns lines from number from on; none where the journal ends before it.
 func readLines(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
 	c := tx.Bucket(journalBucket).Cursor()
 	size := 0
-	for k, v := seekBlock(c, from); k != nil && size < chunkBytes; k, v = c.Next() {
+	for k, v := seekBlock(c, from); k != nil && size < partBytes; k, v = c.Next() {
 		start, b, err := decodeBlock(k, v)
 		if err != nil {
 			return nil, err
@@ -233,14 +236,19 @@ func (l *Ledger) HeadAt(n uint64) (h ledger.Head, ok bool, err error) {
 	return h, err == nil && h.N == n, err
 }
 
+// blockOf returns the block that holds line n, or the last one, and its first line.
+func blockOf(tx *bbolt.Tx, n uint64) (start uint64, b block, err error) {
+	k, v := seekBlock(tx.Bucket(journalBucket).Cursor(), n)
+	if k == nil {
+		return 0, b, damage("journal line %d is missing", n)
+	}
+	return decodeBlock(k, v)
+}
+
 // headAt returns the head as it was after line n, or the last one where the journal
 // ends before it. It trusts the block's own previous hash.
 func headAt(tx *bbolt.Tx, n uint64) (h ledger.Head, err error) {
-	k, v := seekBlock(tx.Bucket(journalBucket).Cursor(), n)
-	if k == nil {
-		return h, damage("journal line %d is missing", n)
-	}
-	start, b, err := decodeBlock(k, v)
+	start, b, err := blockOf(tx, n)
 	if err != nil {
 		return h, err
 	}

@@ -153,18 +153,13 @@ func (s safeRecord) joinedWith(old safeRecord) safeRecord {
 
 // lastLineTime returns the time of the journal's last line.
 func (g *groupCommit) lastLineTime() (time.Time, error) {
-	lines := g.lines
-	if len(lines) == 0 {
-		start, b, err := decodeBlock(g.tx.Bucket(journalBucket).Cursor().Last())
-		if err != nil {
-			return time.Time{}, err
-		}
-		// The time would be that of another line, and safe mode would trust too much.
-		if lines = b.Lines; start+b.Count-1 != g.Head.N {
-			return time.Time{}, damage("the journal does not end at line %d", g.Head.N)
-		}
+	var l ledger.Line
+	var err error
+	if n := len(g.lines); n > 0 {
+		l, err = ledger.ParseLine(g.lines[n-1])
+	} else {
+		l, err = lineAt(g.tx, g.Head.N)
 	}
-	l, err := ledger.ParseLine(lines[len(lines)-1])
 	if err != nil {
 		return time.Time{}, damage("%v", err)
 	}

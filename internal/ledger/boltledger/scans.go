@@ -70,9 +70,3 @@ func decodeScan(k, v []byte) (ledger.Scan, error) {
 	}
 	return s, nil
 }
-
-// checkScan checks one record of the bucket.
-func (c *checker) checkScan(_ *bbolt.Tx, _, k, v []byte) error {
-	_, err := decodeScan(k, v)
-	return c.reportError(scanBucket, err)
-}

@@ -38,6 +38,47 @@ type Checked struct {
 	Sound    Verified // what a later check can go on from; only without a problem
 }
 
+// Verified is what a check without a problem found, at one line of the journal.
+// It can be stored as JSON.
+//
+// A check that goes on from it reads what came since: the journal behind the
+// line, the entries that are not at rest and those that a line is about, with
+// their documents and names, and all that is small. It does not read again the
+// lines before, nor other entries at rest, their documents and names: what
+// became of those since it cannot tell.
+//
+// A problem that it reports may be a change of an entry that was at rest, or
+// another journal than that of the earlier check: a check of the whole ledger
+// shows whether anything is wrong.
+type Verified struct {
+	Head      ledger.Head
+	Resting   Resting
+	Fetches   archive.Digest             // of the downloads that the journal announces
+	Differing map[archive.VaultID]uint64 // the vaults whose index differed, with the journal lines of the comparisons
+}
+
+// Resting is what entries add up to: those at rest, or all.
+type Resting struct {
+	Balance ledger.Balance
+	Revs    uint64    // each of them has a journal line
+	Success time.Time // the newest of the service's times of success
+}
+
+func (r *Resting) add(e ledger.Entry) {
+	r.Balance.CountChange(ledger.None, e.State)
+	r.Revs += uint64(e.Rev)
+	r.Success = ledger.LaterOf(r.Success, lastSuccess(e))
+}
+
+// lastSuccess returns the newest of the service's times of success of an entry;
+// zero: there is none.
+func lastSuccess(e ledger.Entry) (at time.Time) {
+	for _, t := range e.Transactions() {
+		at = ledger.LaterOf(at, t.At)
+	}
+	return at
+}
+
 // Verify checks everything that can be checked without the service: each
 // record's checksum, the chain from the first line on, the due index and the
 // names against the entries that they are derived from, the balance
@@ -55,141 +96,147 @@ func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) {
 // Check is Verify with a witness; nil: there is none. With an earlier check it
 // reads only what came since, see [Verified].
 func (l *Ledger) Check(ctx context.Context, since *Verified, w Witness) (Checked, error) {
-	c := &checker{ledger: l, ctx: ctx, since: since, witness: w, changed: map[archive.Key]bool{}, differing: differing{}, names: nameCheck{former: map[archive.Key]bool{}}}
-	passes := c.listPasses()
+	c := &checker{ctx: ctx, isWhole: since == nil, witness: w, changed: map[archive.Key]bool{}, former: map[archive.Key]bool{}}
+	differs := differing{}
 	if since != nil {
-		c.end, c.resting = since.Head, since.Resting
-		maps.Copy(c.differing, since.Differing)
-		passes = c.listPassesSince()
+		c.Sound, c.all = *since, since.Resting
+		maps.Copy(differs, since.Differing)
 	}
-	return c.Checked, c.run(passes)
-}
-
-// pass is one step of a check, in the bucket that it is about.
-type pass struct {
-	bucket []byte
-	run    func(tx *bbolt.Tx) error
+	c.Sound.Differing = differs
+	// Pages first: bbolt follows a wrong page number without asking, and could
+	// end the process. Those of a copy were checked before it was opened.
+	var broken *ledger.DamageError
+	var err error
+	if !l.isCopy {
+		err = l.checkPages()
+	}
+	if errors.As(err, &broken) {
+		c.note(pagesWord, "%s", broken.What)
+		c.note(pagesWord, "what lies on them was not read")
+		c.Unread = "pages are damaged"
+		return c.Checked, nil
+	}
+	if err == nil {
+		err = l.view(func(tx *bbolt.Tx) error { c.tx = tx; return c.run() })
+	}
+	if errors.Is(err, errEnough) {
+		c.note(c.bucket, "and more; %v", c.missed(errors.New("the check stopped here")))
+		return c.Checked, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("verify ledger: %w", err)
+	}
+	return c.Checked, err
 }
 
 // pagesWord is where a problem with pages is said to be.
 var pagesWord = []byte("pages")
 
-// listPasses lists the steps of a check of the whole ledger. Pages first: bbolt
-// follows a wrong page number without asking, and could end the process.
-func (c *checker) listPasses() []pass {
-	return slices.Concat([]pass{
-		{pagesWord, c.checkPages},
-		{journalBucket, c.checkJournal},
-		c.each(openBucket, c.checkEntry),
-		c.each(doneBucket, c.checkEntry),
-		c.each(docBucket, c.checkDocument),
-	}, c.listSmallPasses(), []pass{
-		{namesBucket, c.checkNames},
-		{metaBucket, c.checkSummary},
-	})
-}
-
-// checkPages checks the pages. Those of a copy were checked before it was opened.
-func (c *checker) checkPages(*bbolt.Tx) error {
-	if c.ledger.isCopy {
-		return nil
-	}
-	return c.ledger.checkPages()
-}
-
-// listSmallPasses lists the steps through what is small, or is never at rest.
-func (c *checker) listSmallPasses() []pass {
-	return []pass{
-		c.each(dueBucket, c.checkDue),
-		c.each(scanBucket, c.checkScan),
-		c.each(arrivalBucket, c.checkArrival),
-		c.each(arrivalIndexBucket, c.checkArrivalIndex),
-		c.each(noticeBucket, c.checkNotice),
-	}
-}
-
-// checker is one check of a ledger.
+// checker is one check of a ledger, in one transaction.
 type checker struct {
-	Checked
-	ledger  *Ledger
+	Checked // Sound grows with what is read
 	ctx     context.Context
-	since   *Verified // nil: the whole ledger is read
-	witness Witness   // may be nil
+	tx      *bbolt.Tx
+	bucket  []byte  // that is read
+	isWhole bool    // the check does not go on from an earlier one
+	witness Witness // may be nil
 
-	all     Resting              // of the entries that were read
-	resting Resting              // of the entries at rest
+	all     Resting              // of all entries
 	arrived arrival.Balance      // of all arrivals
 	revs    uint64               // of them
-	changed map[archive.Key]bool // entries that a line is about since
-	names   nameCheck
+	changed map[archive.Key]bool // entries that are not at rest, or that a line is about; of a check that goes on
+	alarmed time.Time            // the latest alarm that the lines tell of
 
-	end       ledger.Head // of the journal, as far as it was read
-	alarmed   time.Time   // the latest alarm that the journal tells of
-	fetches   uint64      // downloads that the lines announce
-	differing differing   // by the comparisons that the journal tells of
+	fetches archive.Digest // of the downloads that are counted
+
+	former map[archive.Key]bool // entries that may have taken names which they do not bear now
+	found  uint64               // first records of names that were found from their entry, but for those of former
 }
 
-func (c *checker) stopped() error { return context.Cause(c.ctx) }
-
-// run makes the passes one after the other.
-func (c *checker) run(passes []pass) error {
-	for _, p := range passes {
-		before := len(c.Problems)
-		err := c.ledger.view(p.run)
+// run reads each bucket once. The journal and the open entries come first: they
+// tell which others a check that goes on from an earlier one reads.
+func (c *checker) run() error {
+	steps := []func() error{
+		c.each(journalBucket, lineKey(c.Sound.Head.N+1), c.checkBlock),
+		c.each(openBucket, nil, c.checkEntry),
+		c.eachChanged(doneBucket, c.checkEntry),
+		c.eachChanged(docBucket, c.checkDocument),
+		c.each(dueBucket, nil, c.checkDue),
+		c.each(fetchesBucket, nil, c.checkFetch),
+		c.each(scanBucket, nil, checkScan),
+		c.each(arrivalBucket, nil, c.checkArrival),
+		c.each(arrivalIndexBucket, nil, c.checkArrivalIndex),
+		c.each(noticeBucket, nil, c.checkNotice),
+	}
+	if c.isWhole {
+		steps = append(steps, c.checkNames)
+	}
+	for _, step := range append(steps, c.checkSummary) {
 		var broken *ledger.DamageError
-		switch {
+		switch err := recoverDamage(step); {
 		case errors.As(err, &broken): // bbolt could not go on in this bucket
-			c.note(p.bucket, broken.What)
-			c.missed(broken.What)
-		case errors.Is(err, errEnough):
-			c.note(p.bucket, "and more; the check stopped here")
-			c.missed("the check stopped")
-			return nil
+			c.report(c.missed(broken))
 		case err != nil:
-			return fmt.Errorf("verify ledger: %w", err)
-		}
-		// The records below a damaged page cannot be read safely.
-		if bytes.Equal(p.bucket, pagesWord) && len(c.Problems) > before {
-			c.note(p.bucket, "what lies on them was not read")
-			c.Unread = "pages are damaged"
-			return nil
+			return err
 		}
 	}
 	return nil
 }
 
-func (c *checker) note(bucket []byte, what string) {
-	c.Problems = append(c.Problems, ledger.Problem{Where: string(bucket), What: what})
+// each is the step that checks the records of a bucket from a key on. What check
+// returns is wrong with the record.
+func (c *checker) each(bucket, from []byte, check func(k, v []byte) error) func() error {
+	return func() error { return c.visit(bucket, from, nil, check) }
+}
+
+// eachChanged is the step that checks the records of a bucket; where the check
+// goes on from an earlier one, those of the entries that changed.
+func (c *checker) eachChanged(bucket []byte, check func(k, v []byte) error) func() error {
+	if c.isWhole {
+		return c.each(bucket, nil, check)
+	}
+	return func() error {
+		for _, key := range slices.SortedFunc(maps.Keys(c.changed), func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }) {
+			if err := c.visit(bucket, key[:], key[:], check); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (c *checker) visit(bucket, from, prefix []byte, check func(k, v []byte) error) error {
+	c.bucket = bucket
+	cur := c.tx.Bucket(bucket).Cursor()
+	for k, v := cur.Seek(from); k != nil && bytes.HasPrefix(k, prefix); k, v = cur.Next() {
+		c.report(check(k, v))
+		if len(c.Problems) >= maxProblems {
+			return errEnough
+		}
+		if c.ctx.Err() != nil {
+			return context.Cause(c.ctx)
+		}
+	}
+	return nil
+}
+
+// report notes what is wrong in the bucket that is read; nil is nothing.
+func (c *checker) report(err error) {
+	if err != nil {
+		c.note(c.bucket, "%s", strings.TrimPrefix(wordsOf(err), string(c.bucket)+" "))
+	}
+}
+
+func (c *checker) note(bucket []byte, format string, a ...any) {
+	c.Problems = append(c.Problems, ledger.Problem{Where: string(bucket), What: fmt.Sprintf(format, a...)})
 }
 
 // missed notes why the witness was not shown something.
-func (c *checker) missed(why string) {
+func (c *checker) missed(err error) error {
 	if c.Unread == "" {
-		c.Unread = why
+		c.Unread = wordsOf(err)
 	}
-}
-
-// reportProblem notes a problem and says whether to go on.
-func (c *checker) reportProblem(bucket []byte, format string, a ...any) error {
-	c.note(bucket, fmt.Sprintf(format, a...))
-	if len(c.Problems) >= maxProblems {
-		return errEnough
-	}
-	return nil
-}
-
-// reportError reports err, if it is one.
-func (c *checker) reportError(bucket []byte, err error) error {
-	if err == nil {
-		return nil
-	}
-	return c.reportProblem(bucket, "%s", strings.TrimPrefix(wordsOf(err), string(bucket)+" "))
-}
-
-// reportUnread reports a record that cannot be read, and so is not shown to the witness.
-func (c *checker) reportUnread(bucket []byte, err error) error {
-	c.missed(wordsOf(err))
-	return c.reportError(bucket, err)
+	return err
 }
 
 func wordsOf(err error) string {
@@ -199,157 +246,46 @@ func wordsOf(err error) string {
 	return err.Error()
 }
 
-// recordCheck checks one record of a bucket. The error says not to go on.
-type recordCheck func(tx *bbolt.Tx, bucket, k, v []byte) error
-
-// each is the pass that checks every record of a bucket.
-func (c *checker) each(bucket []byte, check recordCheck) pass {
-	return pass{bucket, func(tx *bbolt.Tx) error {
-		return eachPair(tx, bucket, func(k, v []byte) error {
-			if err := c.stopped(); err != nil {
-				return err
-			}
-			return check(tx, bucket, k, v)
-		})
-	}}
-}
-
-// checkEntry checks one entry, and that everything derived from it is there.
-func (c *checker) checkEntry(tx *bbolt.Tx, bucket, k, v []byte) error {
-	e, err := decodeEntryAt(bucket, k, v)
+// checkSummary compares what was read with what the ledger keeps of it.
+func (c *checker) checkSummary() error {
+	c.bucket = metaBucket
+	s, err := summaryForm.decode(c.tx.Bucket(metaBucket).Get(summaryKey))
 	if err != nil {
-		return c.reportUnread(bucket, err)
+		c.report(err)
+		return nil
 	}
-	other := openBucket
-	c.all.add(e)
-	switch isOpen := bytes.Equal(bucket, openBucket); {
-	case !isOpen:
-		c.resting.add(e)
-	case c.since != nil:
-		c.changed[e.Key] = true
-		fallthrough
-	default:
-		other = doneBucket
+	if s.Head != c.Sound.Head {
+		c.note(journalBucket, "the chain does not lead to the head, which is at line %d", s.Head.N)
 	}
-	if c.witness != nil {
-		c.witness.Entry(e)
+	// A summary that forgot an alarm would let safe mode look as if it had never been.
+	if s.Alarmed.Before(c.alarmed) {
+		c.note(journalBucket, "the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.Alarmed)
 	}
-	var wrong []string
-	// An entry in both buckets would be worked on and looked up in two different states.
-	if !bytes.Equal(bucketOf(e), bucket) || tx.Bucket(other).Get(k) != nil {
-		wrong = append(wrong, "lies in the wrong bucket, or in both")
+	if kept, err := readDiffering(c.tx); err != nil || !maps.Equal(kept, c.Sound.Differing) {
+		c.note(journalBucket, "the vaults whose index differed are kept as %v (%v), the journal tells of %v", kept, err, c.Sound.Differing)
 	}
-	for _, d := range [][]byte{dueKey(e), attentionKey(e)} {
-		// Such an entry would never be worked on again: the engine reads the
-		// due index and nothing else.
-		if d != nil && tx.Bucket(dueBucket).Get(d) == nil {
-			wrong = append(wrong, "is not in the due index")
-		}
+	if c.fetches != c.Sound.Fetches {
+		c.note(fetchesBucket, "the downloads that are counted are not those that the journal announces")
 	}
-	if !e.FirstID.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
-		wrong = append(wrong, "has lost its document")
-	}
-	for _, w := range wrong {
-		if err := c.reportProblem(bucket, "%s %s", e.Key, w); err != nil {
-			return err
-		}
-	}
-	return c.checkNamesOf(bucket, tx, e)
-}
-
-func (c *checker) checkDocument(tx *bbolt.Tx, _, k, v []byte) error {
-	var key archive.Key
-	err := copyKey(&key, k)
-	switch {
-	case err != nil:
-	case isNote(k):
-		_, err = noteForm.decode(v)
-	case len(k) != len(key):
-		err = damage("a key of %d bytes", len(k))
-	default:
-		_, err = documentForm.decode(v)
-	}
-	if err == nil {
-		// An erasable part that no entry leads to could never be erased.
-		isOther := isNote(k) && (key.IsZero() || tx.Bucket(arrivalBucket).Get(key[:]) != nil) // of a mark or an arrival
-		if !hasEntry(tx, key) && !isOther {
-			err = errors.New("its entry does not exist")
-		}
-	}
-	if err != nil {
-		return c.reportProblem(docBucket, "%s: %v", key, err)
-	}
-	return nil
-}
-
-func (c *checker) checkDue(tx *bbolt.Tx, _, k, v []byte) error {
-	_, _, key, err := decodeDueKey(k)
-	if err == nil && len(v) != 0 {
-		err = fmt.Errorf("entry %s has a value of %d bytes, which is none of ours", key, len(v))
-	}
-	if err != nil {
-		return c.reportError(dueBucket, err)
-	}
-	e, ok, err := readEntry(tx, key)
-	if err == nil && (!ok || !bytes.Equal(dueKey(e), k) && !bytes.Equal(attentionKey(e), k)) {
-		return c.reportProblem(dueBucket, "entry %s is not due so", key)
-	}
-	return nil // an entry that cannot be read is reported where it lies
-}
-
-// checkSummary compares balances and the number of lines with what entries and
-// arrivals add up to, and what was read of the journal with what is kept of it.
-func (c *checker) checkSummary(tx *bbolt.Tx) error {
-	s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
-	if err != nil {
-		return c.reportError(metaBucket, err)
-	}
-	c.Sound = Verified{Head: c.end, Resting: c.resting, Differing: c.differing}
-	if err := c.checkChainEnd(tx, s); err != nil {
-		return err
-	}
-	if n := uint64(tx.Bucket(namesBucket).Stats().KeyN); n != s.Names {
-		if err := c.reportProblem(namesBucket, "%d names are there, the ledger has taken %d", n, s.Names); err != nil {
-			return err
-		}
-	}
-	if c.since != nil {
-		return c.compareSince(s)
-	}
-	if b := s.Balance; b != c.all.Balance {
-		if err := c.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, c.all.Balance); err != nil {
-			return err
-		}
-	}
-	if b := s.Arrivals; b != c.arrived {
-		if err := c.reportProblem(metaBucket, "the balance of arrivals is kept as %v, they add up to %v", b, c.arrived); err != nil {
-			return err
-		}
+	if n := uint64(c.tx.Bucket(namesBucket).Stats().KeyN); n != s.Names {
+		c.note(namesBucket, "%d names are there, the ledger has taken %d", n, s.Names)
 	}
 	// Each revision and each mark has one line, and the journal begins with a line of its own.
-	if revs := c.all.Revs + c.revs; revs+s.Marks+1 != s.Head.N {
-		if err := c.reportProblem(metaBucket, "the entries, arrivals and marks tell of %d events, the journal of %d", revs+s.Marks, s.Head.N-1); err != nil {
-			return err
-		}
+	events := c.all.Revs + c.revs + s.Marks
+	switch isBalanced, isCounted := s.Balance == c.all.Balance, events+1 == s.Head.N; {
+	case isBalanced && isCounted && s.Arrivals == c.arrived:
+	case !c.isWhole:
+		c.report(damage("an entry that was at rest has changed, or the balance is not right"))
+	case !isBalanced:
+		c.report(damage("the balance is kept as %q, the entries add up to %q", s.Balance, c.all.Balance))
+	case !isCounted:
+		c.report(damage("the entries, arrivals and marks tell of %d events, the journal of %d", events, s.Head.N-1))
+	default:
+		c.report(damage("the balance of arrivals is kept as %v, they add up to %v", s.Arrivals, c.arrived))
 	}
-	return c.compareSuccess(s, c.all.Success)
-}
-
-// compareSuccess compares the last success with the newest that the entries
-// tell of. An earlier one may be right: it is at most the time of its line.
-func (c *checker) compareSuccess(s summary, at time.Time) error {
-	if s.Success.After(at) || s.Success.IsZero() != at.IsZero() {
-		return c.reportProblem(metaBucket, "the last success is kept as %s, the entries tell of %s", s.Success, at)
-	}
-	return nil
-}
-
-func eachPair(tx *bbolt.Tx, bucket []byte, fn func(k, v []byte) error) error {
-	c := tx.Bucket(bucket).Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		if err := fn(k, v); err != nil {
-			return err
-		}
+	// An earlier success may be right: it is at most the time of its line.
+	if at := c.all.Success; s.Success.After(at) || s.Success.IsZero() != at.IsZero() {
+		c.report(damage("the last success is kept as %s, the entries tell of %s", s.Success, at))
 	}
 	return nil
 }
