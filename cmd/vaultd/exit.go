@@ -19,6 +19,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/statedir"
 )
 
@@ -175,6 +176,9 @@ func exitCodeOfLocal(err error) (code int, hint string) {
 		return exitCreate, "free space on the disk, or make it writable"
 	case errors.Is(err, syscall.EIO):
 		return exitIO, ""
+	}
+	if errors.Is(err, selfcheck.ErrSlow) {
+		return exitIO, "nothing is sent before this is clear. Look at the disk (dmesg, SMART), move state_dir to a faster one, then restart vaultd, which tries again; or vaultd restore FILE, without any backup vaultd rebuild (docs/recovery.md)"
 	}
 	if _, ok := errors.AsType[*ledger.DamageError](err); ok {
 		return exitIO, "nothing is sent before this is clear. Keep the file: vaultd restore FILE puts a backup in its place; without any, vaultd rebuild (docs/recovery.md)"

@@ -99,7 +99,7 @@ func (p *plantedSite) says(where, want string) {
 		case where == "page":
 			b, err := os.ReadFile(filepath.Join(p.dir, "acme", "_STATUS.txt"))
 			text = string(b) + fmt.Sprint(err)
-		case where == "readyz" || where == "metrics":
+		case where == "readyz" || where == "livez" || where == "metrics":
 			text = p.get("/" + where)
 		case isCommand:
 			out, exit := p.vaultd(strings.Split(args, "|")...)
@@ -198,6 +198,13 @@ func (p *plantedSite) runsWithoutRights(caps ...uintptr) {
 	}
 	p.daemon = startProcess(p.t, cmd)
 	kit.Await(p.t, "the daemon", func() bool { _, err := os.Lstat(filepath.Join(p.dir, "state", "vaultd.sock")); return err == nil })
+}
+
+// findPages notes the address of the pages.
+func (p *plantedSite) findPages() {
+	p.t.Helper()
+	p.says("log", `"msg":"pages answer","address":"[^"]+"`)
+	p.pages = regexp.MustCompile(`"pages answer","address":"([^"]+)"`).FindStringSubmatch(p.daemon.out.String())[1]
 }
 
 // stops ends the daemon.
@@ -353,8 +360,7 @@ var toldFaults = map[string]toldFault{
 			p.says("page", "INVOICE ARCHIVE acme")
 			p.remount(unix.MS_RDONLY)
 			p.daemon = p.begin()
-			p.says("log", `"msg":"pages answer","address":"[^"]+"`)
-			p.pages = regexp.MustCompile(`"pages answer","address":"([^"]+)"`).FindStringSubmatch(p.daemon.out.String())[1]
+			p.findPages()
 		},
 		told: map[string][]string{
 			"3 status":     {`(?m)^NOW +drop acme paused: "DIR/acme" is read-only for vaultd: nothing can be taken from it, and its _STATUS\.txt is old\n +under systemd, name the folder in the unit: ` + readWritePaths, `(?m)^acme .*PAUSED`},
@@ -461,11 +467,25 @@ var toldFaults = map[string]toldFault{
 	"LedgerTruncated": {
 		plant: func(p *plantedSite) {
 			p.at(emulator.Config{})
+			p.edit(`listen: ""`, `listen: "127.0.0.1:0"`)
 			p.do(os.Truncate(filepath.Join(p.dir, "state", "ledger.db"), 10_000))
+			p.daemon = p.begin()
+			p.findPages()
 		},
 		told: map[string][]string{
-			"74 run":    {`the ledger is damaged: `, `hint: .*Keep the file: vaultd restore FILE`},
-			"74 status": {`the ledger is damaged: `, `hint: `},
+			"log":                   {`"msg":"SAFE MODE: the ledger is not opened, and nothing is taken, sent or removed","why":".*the ledger is damaged: `, `"do":".*Keep the file: vaultd restore FILE`},
+			"74 status":             {`the ledger is damaged: `, `hint: .*Keep the file: vaultd restore FILE`},
+			"74 list|--json":        {`{"error":".*the ledger is damaged: .*","hint":".*","code":74}`},
+			"readyz":                {`"SAFE MODE: the ledger is not opened: .*the ledger is damaged: `},
+			"livez":                 {`"status": "ok"`},
+			"metrics":               {`vaultd_safe_mode 1`, `vaultd_ready 0`, `vaultd_needs_person\{what="damaged"\} 1`},
+			"75 run":                {`is in use by vaultd run`},
+			"75 rebuild|--reason=x": {`is in use by vaultd run`, `hint: stop the other one first`},
+		},
+		cure: func(p *plantedSite) {
+			kit.Lacks(p.t, "figures of a ledger that is not open", p.get("/metrics"), "vaultd_folders", "vaultd_ledger_lines")
+			kit.Holds(p.t, "the page", p.get("/"), "SAFE MODE", "Keep the file")
+			kit.Want(p.t, "exit code", p.daemon.stop(p.t), 0)
 		},
 	},
 	"SecondDaemon": {

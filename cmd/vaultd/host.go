@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -74,17 +75,9 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	now := h.currentGeneration()
 	h.log.Info("vaultd started", "version", buildVersion(), "environment", now.cfg.Service.Environment, "service", now.cfg.Service.BaseURL,
 		"drops", len(now.cfg.Drops), "balance", now.d.Ledger().Balance().String(), "head", now.d.Ledger().Head().String())
-	groups, err := groupIDs(now.cfg.Access.Groups)
-	if err != nil {
-		return fail(exitConfig, err, "access.groups names groups of this machine")
-	}
-	commands, err := listenControl(socketPath(now.cfg), groups)
+	commands, ports, groups, err := h.listen(ctx)
 	if err != nil {
 		return err
-	}
-	ports, err := h.listenPages(ctx, now.cfg.HTTP)
-	if err != nil {
-		return errors.Join(err, commands.Close())
 	}
 	p := newHealthMonitor(h)
 	g, ctx := errgroup.WithContext(ctx)
@@ -106,6 +99,21 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	err = g.Wait()
 	h.log.Info("vaultd stopped", "balance", h.currentGeneration().d.Ledger().Balance().String())
 	return err
+}
+
+// listen opens the socket for commands, which members of the groups may use, and the ports.
+func (h *host) listen(ctx context.Context) (commands *net.UnixListener, ports []net.Listener, groups []uint32, err error) {
+	cfg := h.currentGeneration().cfg
+	if groups, err = groupIDs(cfg.Access.Groups); err != nil {
+		return nil, nil, nil, fail(exitConfig, err, "access.groups names groups of this machine")
+	}
+	if commands, err = listenControl(socketPath(cfg), groups); err != nil {
+		return nil, nil, nil, err
+	}
+	if ports, err = h.listenPages(ctx, cfg.HTTP); err != nil {
+		return nil, nil, nil, errors.Join(err, commands.Close())
+	}
+	return commands, ports, groups, nil
 }
 
 // putInside lets a command run inside the current daemon.

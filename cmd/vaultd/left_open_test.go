@@ -2,22 +2,25 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/bbolt"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/archive"
 	"vaultd/internal/test/kit"
 )
 
 // I15, I26: a ledger that a process left open is probed by the next one. If its
 // pages are damaged, every start and every command says so, and the file stays
-// as it is.
+// as it is. A daemon goes on running for that.
 func TestRun_I15_I26_ALedgerLeftOpen(t *testing.T) {
 	s := newShelf(t)
 	s.forDaemon()
@@ -43,12 +46,26 @@ func TestRun_I15_I26_ALedgerLeftOpen(t *testing.T) {
 	spoilNames(t, file)
 	leaveOpen()
 	before := kit.Value(os.ReadFile(file))(t)
-	for _, args := range [][]string{{"run"}, {"run"}, {"status"}, {"verify"}} {
+	for _, args := range [][]string{{"run", "--once"}, {"run", "--once"}, {"status"}, {"verify"}} {
 		out, errs, code := runHere(append([]string{"--config", s.config}, args...)...)
 		kit.Check(t, code != 0, "%q: exit 0, want a refusal", args)
 		kit.Holds(t, args[0], out+errs, "the ledger is damaged: ")
 		kit.Want(t, "the marker after "+args[0], kit.Err(os.Lstat(marker)), nil)
 	}
+	// The daemon runs, and says so to whoever asks.
+	ctx, stop := context.WithCancel(t.Context())
+	ended, log := make(chan int, 1), &kit.Text{}
+	go func() {
+		ended <- program.Run(ctx, []string{"--config", s.config, "run"}, strings.NewReader(""), log, log, os.LookupEnv)
+	}()
+	kit.Await(t, "the refusal", func() bool { return strings.Contains(log.String(), "SAFE MODE: the ledger is not opened") })
+	kit.Await(t, "its answer", func() bool {
+		_, errs, code = runHere("--config", s.config, "status")
+		return code == exitIO && strings.Contains(errs, "the ledger is damaged: ") && strings.Contains(errs, "Keep the file")
+	})
+	stop()
+	kit.Want(t, "its exit code", <-ended, 0)
+	kit.Want(t, "the marker after it", kit.Err(os.Lstat(marker)), nil)
 	kit.Check(t, bytes.Equal(before, kit.Value(os.ReadFile(file))(t)), "the file was changed, want it as it was")
 }
 

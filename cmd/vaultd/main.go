@@ -72,8 +72,9 @@ type app struct {
 	configPath string
 	json       bool
 
-	inside *daemon.Daemon // set when the command runs inside the daemon
-	cfg    *config.Config // the daemon's, when inside
+	inside  *daemon.Daemon // set when the command runs inside the daemon
+	cfg     *config.Config // the daemon's, when inside
+	refused error          // why the running vaultd did not open the ledger; nil: it did, or this process asks
 
 	syncs durable.SyncCounter // of files and directories, since the process began
 
@@ -116,6 +117,7 @@ Try it without any set-up:  vaultd demo`,
 	root.PersistentFlags().StringVar(&a.configPath, "config", "/etc/vaultd/config.yaml", "configuration `file`")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "machine-readable output")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.refused }
 	root.AddCommand(
 		a.initCommand(), a.runCommand(), a.reloadCommand(), a.checkCommand(), a.doctorCommand(), a.demoCommand(), a.emulateCommand(),
 		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.auditCommand(), a.verifyCommand(), a.versionCommand(),

@@ -32,8 +32,9 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "the daemon: take, pack, upload and follow until stopped",
 		Long: `Works until it is stopped (SIGTERM or Ctrl-C: exit 0, nothing half-done). It never
-ends for a fault of the service or of a drop folder. Started by root, it works as the
-user that state_dir belongs to.
+ends for a fault of the service or of a drop folder. A damaged ledger is not opened:
+it says so to whoever asks. Started by root, it works as the user that state_dir
+belongs to.
 
 With --once it takes what lies in the drop folders and has settled, sends it, asks
 the service once, receives what the business network announces, and ends; with --wait
@@ -97,7 +98,10 @@ func (a *app) runDaemonToItsEnd(ctx context.Context, once, wait, verbose bool) e
 		log.Warn(asRoot, "do", notAsRoot)
 	}
 	d, err := a.openDaemon(cfg, log)
-	if err != nil {
+	switch {
+	case err != nil && !once && isRefusedLedger(err):
+		return a.serveRefused(ctx, cfg, log, err)
+	case err != nil:
 		return err
 	}
 	if once {

@@ -61,7 +61,8 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	}
 	defer func() { err = errors.Join(err, durable.CloseLock(held)) }()
 	if cfg.Executable != "" {
-		if err := selfcheck.Probe(ctx, cfg.Executable, backup); err != nil {
+		// Where that is too slow, the copy is read whole all the same, in this process.
+		if err := selfcheck.Probe(ctx, cfg.Executable, backup); err != nil && !errors.Is(err, selfcheck.ErrSlow) {
 			return out, err
 		}
 	}
@@ -253,10 +254,12 @@ type fixedInfo ledger.Info
 
 func (i fixedInfo) Info() ledger.Info { return ledger.Info(i) }
 
-// checkReplaceable refuses to make a ledger anew where one is there that can be worked with.
+// checkReplaceable refuses to make a ledger anew where one is there that can be
+// worked with. A start refuses a damaged one, and one whose pages cannot be
+// checked in time.
 func checkReplaceable(ctx context.Context, cfg Config) error {
 	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Probe: cfg.probe(ctx)})
-	if _, damaged := errors.AsType[*ledger.DamageError](err); damaged || errors.Is(err, ledger.ErrMissing) {
+	if _, damaged := errors.AsType[*ledger.DamageError](err); damaged || errors.Is(err, ledger.ErrMissing) || errors.Is(err, selfcheck.ErrSlow) {
 		return nil
 	}
 	if err != nil {

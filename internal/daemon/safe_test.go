@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +16,9 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/test/kit"
 )
 
@@ -273,6 +277,18 @@ func TestCheck_I26_TheMarkerOfAnOpenLedger(t *testing.T) {
 			})
 		})
 	}
+}
+
+// I15: a ledger that a process left open, and whose pages cannot be checked in
+// time, may be made anew; where they can be, and are sound, it may not.
+func TestRebuild_I15_ALedgerThatIsTooSlow(t *testing.T) {
+	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "hangs")
+	kit.Must(t, boltledger.Create(dir, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "http://127.0.0.1", Created: time.Now()}))
+	kit.Must(t, errors.Join(os.WriteFile(program, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700), os.WriteFile(filepath.Join(dir, "ledger.opening"), nil, 0o600)))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, selfcheck.ErrSlow)
+	defer cancel()
+	kit.Must(t, checkReplaceable(ctx, Config{StateDir: dir, Executable: program}))
+	kit.Fails(t, "a sound one", checkReplaceable(t.Context(), Config{StateDir: dir}), ledger.ErrExists)
 }
 
 // I23: a drop folder that does not answer holds up neither the start nor the others.

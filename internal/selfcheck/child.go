@@ -71,10 +71,13 @@ func (o Verification) verifyInChild(ctx context.Context, f *os.File, loc *time.L
 // LongestProbe is the longest time for a probe.
 const LongestProbe = time.Hour
 
+// ErrSlow says that a probe took too long, and that the pages are unchecked.
+var ErrSlow = fmt.Errorf("its pages are unchecked, because reading them took more than %s", LongestProbe)
+
 // Probe has a child check the pages of a ledger file. The error is a
-// [ledger.DamageError], or says why the pages are unchecked.
+// [ledger.DamageError] or [ErrSlow], or says why else the pages are unchecked.
 func Probe(ctx context.Context, executable string, f *os.File) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, LongestProbe, fmt.Errorf("it took more than %s", LongestProbe))
+	ctx, cancel := context.WithTimeoutCause(ctx, LongestProbe, ErrSlow)
 	defer cancel()
 	a, err := askChild(ctx, executable, f, question{Zone: time.UTC.String(), Probe: true})
 	if died, ok := errors.AsType[*diedError](err); ok {
@@ -85,6 +88,8 @@ func Probe(ctx context.Context, executable string, f *os.File) error {
 		return &ledger.DamageError{What: a.Damage}
 	case err == nil && a.Error != "":
 		err = errors.New(a.Error)
+	case errors.Is(err, ErrSlow):
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("check its pages: %w", err)

@@ -2,6 +2,7 @@ package selfcheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/test/kit"
 )
@@ -101,6 +103,31 @@ func TestChild_I26_HowItEnds(t *testing.T) {
 		kit.Check(t, (len(r.Ledger) > 0) == damaged && (r.Failed == "") == damaged, "%s: the check found %q and failed with %q, want damage: %t", end, r.Ledger, r.Failed, damaged)
 		kit.Fails(t, "a checkpoint", kit.Err(os.Lstat(filepath.Join(p.Dir, CheckpointName))), os.ErrNotExist)
 	}
+}
+
+// I15, I26: a probe that finds damage, ends by it, or takes too long says which.
+func TestProbe_I15_I26_WhatItSays(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	p.finish(p.send())
+	p.close()
+	probe := func() error {
+		f := kit.Value(os.Open(filepath.Join(p.Dir, "ledger.db")))(t)
+		defer f.Close()
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, ErrSlow)
+		defer cancel()
+		return Probe(ctx, "/proc/self/exe", f)
+	}
+	kit.Must(t, probe())
+	t.Setenv(childPID, filepath.Join(t.TempDir(), "pid"))
+	for end, want := range map[string]string{"hang": ErrSlow.Error(), "panic": "the ledger is damaged: reading its pages ended the process", "memory": "check its pages: "} {
+		t.Setenv(childEnds, end)
+		err := probe()
+		kit.Check(t, err != nil && strings.HasPrefix(err.Error(), want) && errors.Is(err, ErrSlow) == (end == "hang"), "a child ends by %s: %v, want %q", end, err, want)
+	}
+	t.Setenv(childEnds, "")
+	p.spoilPages()
+	_, damaged := errors.AsType[*ledger.DamageError](probe())
+	kit.Want(t, "damage", damaged, true)
 }
 
 // The child ends with the caller's context, and with the process that started it.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,10 +29,17 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
+// withoutLedger are the metrics that are known while the ledger is not opened.
+var withoutLedger = []string{"vaultd_alive", "vaultd_ready", "vaultd_build_info", "vaultd_environment_info", "vaultd_facts_timestamp_seconds",
+	"vaultd_needs_person", "vaultd_state_free_bytes", "vaultd_ledger_bytes", "vaultd_safe_mode"}
+
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	f := c.facts()
 	for i, m := range metrics {
+		if f.NoLedger && !slices.Contains(withoutLedger, m.name) {
+			continue
+		}
 		m.read(f, func(value float64, labels ...string) {
 			out <- prometheus.MustNewConstMetric(c.descs[i], m.kind, value, labels...)
 		})

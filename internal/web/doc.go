@@ -21,6 +21,7 @@ import (
 // Facts are what the health pages and the metrics show, at one moment. Sizes are bytes, and -1 where they cannot be told; times are zero where
 // there is none.
 type Facts struct {
+	NoLedger    bool // the ledger is not opened, and no figure of it is known
 	At          time.Time
 	Version, Go string
 	Environment string // test or production

@@ -3,6 +3,7 @@ package boltledger
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -25,12 +26,38 @@ import (
 // reads. Damage may end the process: it is for a child. The error is a
 // [ledger.DamageError], or says why the file could not be read. A ledger of
 // another form passes, because opening refuses it by its own error.
+//
+// It reads the file from end to end before that: bbolt reads the pages in any
+// order, for which a slow disk needs a multiple of the time.
 func ProbeFile(f *os.File) error {
+	if err := readThrough(f); err != nil {
+		return err
+	}
 	err := ReadOpenFile(f, "", time.UTC, UncheckedPages, func(*Ledger) error { return nil })
 	if errors.Is(err, ledger.ErrDevelopment) || errors.Is(err, ledger.ErrNewerSchema) {
 		return nil
 	}
 	return err
+}
+
+// readThrough reads a file from end to end.
+func readThrough(f *os.File) error {
+	part := make([]byte, copiedAtOnce)
+	for at := int64(0); ; at += copiedAtOnce {
+		if _, err := f.ReadAt(part, at); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return readError(err, at)
+		}
+	}
+}
+
+// readError is damage where a disk cannot give what was written.
+func readError(err error, at int64) error {
+	if errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) {
+		return damage("it cannot be read from byte %d on: %v", at, err)
+	}
+	return fmt.Errorf("read the ledger: %w", err)
 }
 
 // checkPages checks every page of a ledger that stays as it is meanwhile: each

@@ -170,6 +170,7 @@ func (r *Replacement) commit(ctx context.Context) (kept string, err error) {
 	if err := r.changeNameDurably(func() error { return os.Rename(pathIn(r.dir, fileName), place) }); err != nil {
 		return kept, err
 	}
+	forgetOpening(r.c.Dir) // it was of the old one; a crash before this has the new one probed
 	return kept, r.Discard()
 }
 

@@ -127,9 +127,10 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			dir := copyAll(t, source)
-			kit.Must(t, row.do(dir))
+			kit.Must(t, errors.Join(row.do(dir), os.WriteFile(pathIn(dir, openingName), nil, 0o600)))
 			done, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: opened(t, backup), Epoch: 3, Mark: restoring, Note: &whyNote})
 			kit.Must(t, err)
+			kit.Fails(t, "the marker of the former ledger", kit.Err(os.Lstat(pathIn(dir, openingName))), os.ErrNotExist)
 			kit.Check(t, (done.Kept != "") == row.kept && done.Unreconciled == 10 && done.Info.Epoch == 3,
 				"restored %+v, want 10 unreconciled, epoch 3, kept: %v", done, row.kept)
 			for _, kept := range copies(t, dir, fileName+".before-*") {
