@@ -169,12 +169,17 @@ func (b *backedUp) inspect(path string) error {
 
 // look notes what the copy says of itself.
 func (b *backedUp) look(path string) error {
-	info, err := os.Stat(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("look at the backup: %w", err)
+	}
+	defer f.Close() // read-only
+	info, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("look at the backup: %w", err)
 	}
 	b.Size = info.Size()
-	about, head, err := boltledger.InspectFile(path)
+	about, head, err := boltledger.InspectOpenFile(f)
 	if err == nil {
 		b.Ledger, b.Environment, b.HeadLine, b.HeadHash, b.Key = about.ID, about.Environment, head.N, head.Hash.String(), about.ReceiptKeys[0]
 	}

@@ -184,7 +184,7 @@ func RunChild(ctx context.Context, in io.Reader, out io.Writer) (exit int) {
 	var a answer
 	f := os.NewFile(copyInIt, "copy")
 	if q.Probe {
-		err = boltledger.ProbeFile(f)
+		err = boltledger.ProbeFile(ctx, f)
 		if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
 			a.Damage, err = broken.What, nil
 		}

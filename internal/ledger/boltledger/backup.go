@@ -24,7 +24,7 @@ func (l *Ledger) Backup(ctx context.Context, w io.Writer, keep int64, copied *os
 	if copied == nil {
 		made, size, err = l.compact(ctx, keep)
 	} else {
-		err = ReadOpenFile(copied, l.dir, l.loc, CheckedPages, func(c *Ledger) (err error) {
+		err = ReadOpenFile(copied, l.dir, l.loc, func(c *Ledger) (err error) {
 			made, size, err = c.compact(ctx, keep)
 			return err
 		})

@@ -65,20 +65,20 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "state[12]")
 	other := filepath.Join(base, "state1")
-	for _, d := range []string{dir, other, filepath.Join(dir, ".replacement-77"), filepath.Join(dir, ".replacement-mine"), filepath.Join(other, "real")} {
+	for _, d := range []string{dir, other, filepath.Join(dir, ".replacement"), filepath.Join(dir, ".replacement-mine"), filepath.Join(other, "real")} {
 		kit.Must(t, os.MkdirAll(d, 0o700))
 	}
 	kit.Must(t, boltledger.Create(dir, info))
-	ours := []string{".ledger.db-1.tmp", ".ledger.db.tmp", ".ledger.head.3.tmp", ".replacement-77/ledger.db", ".replacement-77/ledger.head.2", ".replacement-77/.ledger.head.2.tmp"}
-	theirs := []string{".ledger.db-old.tmp", ".ledger.db-.tmp", ".ledger.db-1.tmp.bak", ".replacement-mine/ledger.db"}
+	ours := []string{".ledger.db.tmp", ".ledger.head.3.tmp", ".replacement/ledger.db", ".replacement/ledger.head.2", ".replacement/.ledger.head.2.tmp"}
+	theirs := []string{".ledger.db-old.tmp", ".ledger.db..tmp", ".ledger.db.tmp.bak", ".ledger.head.03.tmp", ".replacement-mine/ledger.db"}
 	write := func(dir string, names []string) {
 		for _, name := range names {
 			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 		}
 	}
 	write(dir, slices.Concat(ours, theirs))
-	write(other, []string{".ledger.db-1.tmp", "real/ledger.db"})
-	for link, to := range map[string]string{".replacement-5": filepath.Join(other, "real"), ".ledger.db-9.tmp": filepath.Join(other, "real/ledger.db")} {
+	write(other, []string{".ledger.db.tmp", "real/ledger.db"})
+	for link, to := range map[string]string{".replacement-5": filepath.Join(other, "real"), ".ledger.head.9.tmp": filepath.Join(other, "real/ledger.db")} {
 		kit.Must(t, os.Symlink(to, filepath.Join(dir, link)))
 		theirs = append(theirs, link)
 	}
@@ -86,11 +86,11 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 	for _, name := range ours {
 		kit.Fails(t, name+" is there", kit.Err(os.Lstat(filepath.Join(dir, name))))
 	}
-	for _, path := range []string{filepath.Join(other, ".ledger.db-1.tmp"), filepath.Join(other, "real/ledger.db")} {
+	for _, path := range []string{filepath.Join(other, ".ledger.db.tmp"), filepath.Join(other, "real/ledger.db")} {
 		theirs = append(theirs, "../state1/"+filepath.ToSlash(path[len(other)+1:]))
 	}
 	for _, name := range theirs {
 		kit.Want(t, name, kit.Err(os.Lstat(filepath.Join(dir, name))), nil)
 	}
-	kit.Fails(t, "the replacement that a crash left is there", kit.Err(os.Lstat(filepath.Join(dir, ".replacement-77"))))
+	kit.Fails(t, "the replacement that a crash left is there", kit.Err(os.Lstat(filepath.Join(dir, ".replacement"))))
 }

@@ -38,36 +38,34 @@ func create(dir string, info ledger.Info) error {
 	case outside != nil:
 		return fmt.Errorf("%w: %s is there", ledger.ErrExists, headNameOf(outside.Incarnation))
 	}
-	var head ledger.Head
+	var s summary
 	// bbolt syncs the file before it has its name: a crash leaves a temporary
 	// file, never half a ledger. A power cut may take the name back. Then there
 	// is no ledger, and init can be run again.
 	err := makeInPlace(dir, func(tmp *durable.TempFile) (err error) {
-		head, err = writeEmptyLedger(tmp.Name(), info)
+		s, err = writeEmptyLedger(tmp.Name(), info)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	// A crash before this leaves a ledger of one line without a head, which the start accepts.
-	h, err := openHead(dir, info.ID, firstIncarnation.N, head)
+	h, err := openHead(dir, s)
 	if err != nil {
 		return err
 	}
 	return h.closeFile()
 }
 
-var firstIncarnation = incarnation{N: 1, From: 1}
-
 // writeEmptyLedger writes an empty ledger into the file name; bbolt syncs it.
-func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
-	s := summary{Info: info, Secret: newSecret(), This: firstIncarnation}
+func writeEmptyLedger(name string, info ledger.Info) (summary, error) {
+	s := summary{Info: info, Secret: newSecret(), This: incarnation{N: 1, From: 1}}
 	s.Info.Epoch, s.Info.ReceiptKeys = max(info.Epoch, 1), append([]string{s.Secret.publicKey()}, info.ReceiptKeys...)
 	line := ledger.FirstLine(info.ID, info.Environment, info.Created).Encode()
 	s.Head = ledger.Head{}.Next(line)
 	db, err := bbolt.Open(name, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	if err != nil {
-		return s.Head, err
+		return s, err
 	}
 	// One transaction: a file that bbolt can open has every bucket and the first line of the journal.
 	err = db.Update(func(tx *bbolt.Tx) error {
@@ -84,7 +82,7 @@ func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 			tx.Bucket(journalBucket).Put(lineKey(1), blockForm.encode(&b)),
 		)
 	})
-	return s.Head, errors.Join(err, db.Close())
+	return s, errors.Join(err, db.Close())
 }
 
 // makeInPlace has fill write a ledger file under a temporary name in dir,

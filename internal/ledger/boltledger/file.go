@@ -1,10 +1,11 @@
 package boltledger
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -19,53 +20,30 @@ import (
 // no memory; pages that are read count as RssFile.
 const mapSize int = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bits
 
-// openFile opens ledger.db, having locked the file on the very descriptor that
-// bbolt then maps; mapped is how much address space it gets. file is that
-// descriptor, which db closes.
-func openFile(dir string, outside *headRecord, mapped int) (db *bbolt.DB, file *os.File, err error) {
-	name := pathIn(dir, fileName)
-	// Not followed: a link could lead to a ledger that another place owns.
-	info, err := os.Lstat(name)
-	switch {
-	// A head without its ledger: there was one. Making a new one here would forget everything that was archived.
-	case errors.Is(err, fs.ErrNotExist) && outside != nil:
-		return nil, nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
-			ledger.ErrMissing, headNameOf(outside.Incarnation), outside.N)
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, ledger.ErrMissing
-	case err != nil:
-		return nil, nil, err
-	case !info.Mode().IsRegular():
-		return nil, nil, damage("%s is not a regular file", fileName)
-	}
-	return openDB(name, bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapped}, openToWork)
-}
-
-// openDB opens an existing file by bbolt. open opens and locks it; db closes it.
-func openDB(name string, o bbolt.Options, open func(name string, mode int) (*os.File, error)) (db *bbolt.DB, file *os.File, err error) {
-	var failed error
+// openDB opens a file by bbolt. The caller has locked it, and bbolt maps this
+// very descriptor. db closes it, and so does an error.
+func openDB(f *os.File, o bbolt.Options) (db *bbolt.DB, err error) {
 	o.Timeout = time.Second
-	o.OpenFile = func(name string, mode int, _ os.FileMode) (*os.File, error) {
-		// Never created here: a missing ledger is an error, and only init makes a new one.
-		file, failed = open(name, mode&^os.O_CREATE)
-		return file, failed
-	}
+	o.OpenFile = func(string, int, os.FileMode) (*os.File, error) { return f, nil }
 	err = recoverDamage(func() (err error) {
-		db, err = bbolt.Open(name, 0o600, &o)
-		if _, isOfSystem := errors.AsType[syscall.Errno](err); err != nil && failed == nil && !isOfSystem {
+		// bbolt would make a new ledger of an empty file.
+		if info, err := f.Stat(); err != nil || info.Size() == 0 {
+			return cmp.Or(err, damage("it is empty, and has no meta page"))
+		}
+		db, err = bbolt.Open(f.Name(), 0o600, &o)
+		if _, isOfSystem := errors.AsType[syscall.Errno](err); err != nil && !isOfSystem {
 			err = damage("it has no valid meta page: %v", err)
 		}
 		return err
 	})
-	switch {
-	case err == nil:
-		if err = checkLength(db, file); err != nil {
-			err = errors.Join(err, db.Close())
-		}
-	case file != nil:
-		_ = closeUnlocked(file) // bbolt leaves it open where it panics
+	if err != nil {
+		_ = closeUnlocked(f) // bbolt leaves it open where it panics
+		return nil, err
 	}
-	return db, file, err
+	if err = checkLength(db, f); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
 // checkLength compares the length of a file with what its meta page says.
@@ -83,34 +61,40 @@ func checkLength(db *bbolt.DB, f *os.File) error {
 	})
 }
 
-// openToWork opens and locks a ledger file for one process alone.
-func openToWork(name string, mode int) (*os.File, error) {
-	f, err := os.OpenFile(name, mode|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+// openToWork opens and locks a ledger file for one process alone, and leaves it
+// readable and writable by its owner alone.
+func openToWork(name string) (*os.File, error) {
+	f, err := openLocked(name, os.O_RDWR, syscall.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
-	return lockWhole(f, syscall.LOCK_EX, restrictRights)
+	if info, err := f.Stat(); err != nil || info.Mode().Perm()&0o077 != 0 {
+		if err = errors.Join(err, f.Chmod(0o600)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, nil
 }
 
-// openToRead opens and locks a ledger file for readers alone.
-func openToRead(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
+// openLocked opens and locks a ledger file, and never makes one. The kernel
+// drops the lock when the process dies.
+func openLocked(name string, flags, how int) (*os.File, error) {
+	// Not followed: a link could lead to a ledger that another place owns.
+	f, err := os.OpenFile(name, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ledger.ErrMissing
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EISDIR):
+		return nil, damage("%s is not a regular file", filepath.Base(name))
+	case err != nil:
 		return nil, err
 	}
-	return lockWhole(f, syscall.LOCK_SH, nil)
-}
-
-// lockWhole locks an open ledger file, which must have bytes: bbolt would make a
-// new one of an empty file. It closes the file after an error.
-func lockWhole(f *os.File, how int, locked func(*os.File) error) (*os.File, error) {
-	// The lock comes first. The kernel drops it when the process dies.
-	err := lockFile(f, how)
-	if err == nil && locked != nil {
-		err = locked(f)
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = damage("%s is not a regular file", filepath.Base(name))
 	}
-	if info, statErr := f.Stat(); err == nil && statErr == nil && info.Size() == 0 {
-		err = damage("it is empty, and has no meta page")
+	if err == nil {
+		err = lockFile(f, how)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -130,15 +114,6 @@ func lockFile(f *os.File, how int) error {
 // closeUnlocked closes a file that stays mapped: the mapping would keep its lock.
 func closeUnlocked(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
-}
-
-// restrictRights leaves the ledger readable and writable by its owner alone.
-func restrictRights(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil || info.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	return f.Chmod(0o600)
 }
 
 // recoverDamage turns what bbolt throws over a damaged page into a [ledger.DamageError]: a failed

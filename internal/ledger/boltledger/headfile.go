@@ -131,11 +131,11 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 	return newest, slot, nil
 }
 
-// openHead opens the outside head of an incarnation for writing, makes it where it is missing, and
-// brings it up to end.
-func openHead(dir, id string, incarnation uint64, end ledger.Head) (*headFile, error) {
-	h := &headFile{db: pathIn(dir, fileName), ledger: id, of: incarnation}
-	if err := h.openFile(dir, end); err != nil {
+// openHead opens the outside head of a ledger for writing, makes it where it is
+// missing, and brings it up to the end of the journal.
+func openHead(dir string, s summary) (*headFile, error) {
+	h := &headFile{db: pathIn(dir, fileName), ledger: s.Info.ID, of: s.This.N}
+	if err := h.openFile(dir, s.Head); err != nil {
 		return nil, fmt.Errorf("write outside head: %w", err)
 	}
 	return h, nil

@@ -1,11 +1,11 @@
 package boltledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -14,57 +14,16 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// InspectFile reads a ledger file in any place, usually a backup, as Open does
-// before it trusts a ledger: its records of itself and the journal's last block.
-// It returns what the ledger says of itself and the end of its journal, and
-// changes nothing but rights that are too wide.
-func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
-	return inspect(name, openToWork)
-}
-
-// InspectOpenFile is InspectFile for a file that the caller has opened for
-// reading and that may be another user's. It changes nothing. The file stays
-// open, and locked until it is closed.
-func InspectOpenFile(f *os.File) (info ledger.Info, head ledger.Head, err error) {
-	return inspect(f.Name(), func(string, int) (*os.File, error) { return duplicateLocked(f) })
-}
-
-// duplicateLocked locks an open file for bbolt, which closes what it gets, and changes nothing.
-func duplicateLocked(f *os.File) (*os.File, error) {
-	same, err := duplicate(f)
-	if err != nil {
-		return nil, err
-	}
-	return lockWhole(same, syscall.LOCK_EX, nil)
-}
-
-func inspect(name string, open func(string, int) (*os.File, error)) (info ledger.Info, head ledger.Head, err error) {
-	l, err := openReadOnly(filepath.Dir(name), name, time.UTC, CheckedPages, open)
-	if err != nil {
-		return info, head, fmt.Errorf("examine ledger %q: %w", name, err)
-	}
-	return l.state.Info, l.state.Head, l.closeFile()
-}
-
-// PagesOf says whether the pages of a file were checked.
-type PagesOf bool
-
-// The pages of a file.
-const (
-	UncheckedPages PagesOf = false
-	CheckedPages   PagesOf = true
-)
-
 // openReadOnly opens a ledger file without a committer and without a head:
-// nothing is written, and a crash leaves nothing behind. dir is where copies of
-// it are made. A file that cannot be opened is a [ledger.DamageError].
-func openReadOnly(dir, name string, loc *time.Location, pages PagesOf, open func(string, int) (*os.File, error)) (l *Ledger, err error) {
-	l = &Ledger{dir: dir, loc: loc, isCopy: true}
-	if l.db, l.file, err = openDB(name, bbolt.Options{ReadOnly: true, PreLoadFreelist: pages == UncheckedPages}, open); err != nil {
+// nothing is written, and a crash leaves nothing behind. The ledger closes the
+// file, and so does an error. dir is where copies of it are made.
+func openReadOnly(f *os.File, dir string, loc *time.Location, check func(*Ledger) error) (l *Ledger, err error) {
+	l = &Ledger{dir: dir, loc: loc, isCopy: true, file: f}
+	if l.db, err = openDB(f, bbolt.Options{ReadOnly: true, PreLoadFreelist: check != nil}); err != nil {
 		return nil, err
 	}
-	if pages == UncheckedPages {
-		err = l.checkPages()
+	if check != nil {
+		err = check(l)
 	}
 	if err == nil {
 		err = l.view(func(tx *bbolt.Tx) (err error) { l.state, err = readSelf(tx); return err })
@@ -75,15 +34,43 @@ func openReadOnly(dir, name string, loc *time.Location, pages PagesOf, open func
 	return l, nil
 }
 
-// ReadOpenFile lets do read a ledger file that is open, and stays so. Pages that
-// are unchecked are checked before anything else is read, which may end the
-// process. dir is where more copies are made, loc whose days count.
-func ReadOpenFile(f *os.File, dir string, loc *time.Location, pages PagesOf, do func(*Ledger) error) error {
-	l, err := openReadOnly(dir, f.Name(), loc, pages, func(string, int) (*os.File, error) { return duplicateLocked(f) })
+// ReadOpenFile lets do read a ledger file that is open, and stays so, and
+// locked until it is closed. Its pages were checked. Nothing of it is changed.
+// dir is where more copies are made, loc whose days count.
+func ReadOpenFile(f *os.File, dir string, loc *time.Location, do func(*Ledger) error) error {
+	return readOpenFile(f, dir, loc, nil, do)
+}
+
+// CheckOpenFile is ReadOpenFile for a file whose pages are checked before
+// anything else is read, which may end the process.
+func CheckOpenFile(ctx context.Context, f *os.File, dir string, loc *time.Location, do func(*Ledger) error) error {
+	return readOpenFile(f, dir, loc, func(l *Ledger) error { return l.checkPagesHere(ctx) }, do)
+}
+
+func readOpenFile(f *os.File, dir string, loc *time.Location, check, do func(*Ledger) error) error {
+	same, err := duplicate(f)
+	if err != nil {
+		return err
+	}
+	if err := lockFile(same, syscall.LOCK_EX); err != nil {
+		return errors.Join(err, same.Close())
+	}
+	l, err := openReadOnly(same, dir, loc, check)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(l), l.closeFile())
+}
+
+// InspectOpenFile returns what a ledger file that is open says of itself, and
+// the end of its journal. It reads no more than Open does before it trusts a
+// ledger, and changes nothing.
+func InspectOpenFile(f *os.File) (info ledger.Info, head ledger.Head, err error) {
+	err = ReadOpenFile(f, "", time.UTC, func(l *Ledger) error { info, head = l.Info(), l.Head(); return nil })
+	if err != nil {
+		err = fmt.Errorf("examine ledger %q: %w", f.Name(), err)
+	}
+	return info, head, err
 }
 
 // ReadWhileStopped lets fn read the ledger in dir while nobody works with it,
@@ -93,23 +80,16 @@ func ReadOpenFile(f *os.File, dir string, loc *time.Location, pages PagesOf, do 
 // and does not compare the ledger with its outside head. The caller holds the
 // state directory's lock.
 func ReadWhileStopped(dir string, fn func(*Ledger) error) error {
-	name := pathIn(dir, fileName)
-	_, err := os.Lstat(name)
-	if os.IsNotExist(err) {
-		err = ledger.ErrMissing
-	}
 	var l *Ledger
+	f, err := openLocked(pathIn(dir, fileName), os.O_RDONLY, syscall.LOCK_SH)
+	if _, isClosed := os.Lstat(pathIn(dir, openingName)); err == nil && isClosed == nil {
+		err = errors.Join(ledger.ErrLeftOpen, f.Close())
+	}
 	if err == nil {
-		l, err = openReadOnly(dir, name, time.UTC, CheckedPages, func(name string, _ int) (*os.File, error) {
-			f, err := openToRead(name)
-			if _, isClosed := os.Lstat(pathIn(dir, openingName)); err == nil && isClosed == nil {
-				return nil, errors.Join(ledger.ErrLeftOpen, f.Close())
-			}
-			return f, err
-		})
+		l, err = openReadOnly(f, dir, time.UTC, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("open ledger %q for reading: %w", name, err)
+		return fmt.Errorf("open ledger %q for reading: %w", pathIn(dir, fileName), err)
 	}
 	return errors.Join(fn(l), l.closeFile())
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,13 +12,6 @@ import (
 
 	"vaultd/internal/ledger"
 )
-
-// opening says how a ledger is opened where it is not opened in the usual way.
-type opening struct {
-	behind *ledger.Mark // enters safe mode where the ledger is behind its outside head; nil: refuses
-	mapped int          // the address space of the file
-	isCopy bool         // nobody worked on it since it was made: it has no outside head yet
-}
 
 // Open opens the ledger in c.Dir and starts its committer. It compares it with
 // the outside head, and refuses with [ledger.ErrMissing], [ledger.ErrLocked],
@@ -36,58 +28,70 @@ func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 	return c.open(opening{behind: &m})
 }
 
+// opening says how a ledger is opened where it is not opened in the usual way.
+type opening struct {
+	behind      *ledger.Mark // enters safe mode where the ledger is behind its outside head; nil: refuses
+	replacement *markRequest // of a file that nobody worked on since it was made, and that has no outside head: what it begins with
+}
+
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
-		loc: c.Location, fault: c.Fault, probe: c.Probe, commitInterval: c.CommitInterval,
+		dir: c.Dir, loc: cmp.Or(c.Location, time.UTC), fault: c.Fault, probe: c.Probe, commitInterval: c.CommitInterval,
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}), copying: make(chan struct{}, 1),
 	}
 	l.close = sync.OnceValue(l.stopAndClose)
-	l.loc = cmp.Or(l.loc, time.UTC)
 	if l.fault == nil {
 		l.fault = func(string) error { return nil }
 	}
-	o.mapped = cmp.Or(c.mapped, mapSize)
-	if err := l.open(c.Dir, o); err != nil {
-		return nil, fmt.Errorf("open ledger %q: %w", filepath.Join(c.Dir, fileName), err)
+	if err := l.open(o, cmp.Or(c.mapped, mapSize)); err != nil {
+		return nil, fmt.Errorf("open ledger %q: %w", pathIn(c.Dir, fileName), err)
 	}
 	// Started last: until here nothing else works on the file, and an error needs no committer to be stopped.
 	go l.runCommitter()
 	return l, nil
 }
 
-func (l *Ledger) open(dir string, o opening) (err error) {
-	outside, err := readHead(dir)
+func (l *Ledger) open(o opening, mapped int) (err error) {
+	outside, err := readHead(l.dir)
 	if err != nil {
 		return err
 	}
 	// A process that dies from here on leaves the marker.
-	switch found := noteOpening(dir); {
+	switch found := noteOpening(l.dir); {
 	case !found:
 		defer func() {
 			if err != nil {
-				forgetOpening(dir) // it did not die
+				forgetOpening(l.dir) // it did not die
 			}
 		}()
 	default:
-		if err := probeLeftOpen(dir, l.probe); err != nil {
+		if err := probeLeftOpen(l.dir, l.probe); err != nil {
 			return err
 		}
 	}
-	if l.db, l.file, err = openFile(dir, outside, o.mapped); err != nil {
+	l.file, err = openToWork(pathIn(l.dir, fileName))
+	// A head without its ledger: there was one. Making a new one here would forget everything that was archived.
+	if errors.Is(err, ledger.ErrMissing) && outside != nil {
+		err = fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
+			err, headNameOf(outside.Incarnation), outside.N)
+	}
+	if err != nil {
 		return err
 	}
-	l.dir = dir
-	if l.home, err = os.Stat(dir); err != nil {
-		return errors.Join(err, l.db.Close())
+	if l.db, err = openDB(l.file, bbolt.Options{FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapped}); err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.db.Close())
 		}
 	}()
+	if l.home, err = os.Stat(l.dir); err != nil {
+		return err
+	}
 	// Only under the lock of the ledger: the leftovers can belong to nobody who still works.
-	sweepLeftovers(dir)
-	isBehind, err := l.compareWithHead(outside, o)
+	sweepLeftovers(l.dir)
+	first, err := l.compareWithHead(outside, o)
 	if err != nil {
 		return err
 	}
@@ -99,57 +103,50 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	}
 	// Safe mode and the later incarnation are one commit. A crash before it
 	// leaves a ledger that is still behind its head.
-	if isBehind {
-		if err := l.enterRolledBack(*o.behind, outside); err != nil {
+	if first != nil {
+		if err := l.commitOne(request{do: first.apply}); err != nil {
 			return err
 		}
 	}
-	return l.finishOpening(dir)
+	return l.finishOpening()
 }
 
-// compareWithHead reads the ledger's record of itself and compares it with the outside head.
-// isBehind says that it is older than its head, and to be opened all the same.
-func (l *Ledger) compareWithHead(outside *headRecord, o opening) (isBehind bool, err error) {
+// compareWithHead reads the ledger's record of itself and compares it with the
+// outside head. first is the mark to begin with where the ledger is older than
+// its head, and to be opened all the same, and that of a replacement.
+func (l *Ledger) compareWithHead(outside *headRecord, o opening) (first *markRequest, err error) {
 	err = l.view(func(tx *bbolt.Tx) (err error) {
-		if l.state, err = readSelf(tx); err != nil {
+		if l.state, err = readSelf(tx); err != nil || o.replacement != nil {
 			return err
 		}
-		if o.isCopy {
-			return nil
-		}
 		// A ledger older than its head would register again what was registered since.
-		err = checkOutsideHead(tx, l.state, outside)
-		if o.behind != nil && errors.Is(err, ledger.ErrRolledBack) {
-			isBehind, err = true, nil
-		}
-		return err
+		return checkOutsideHead(tx, l.state, outside)
 	})
-	return isBehind, err
+	if o.behind == nil || !errors.Is(err, ledger.ErrRolledBack) {
+		return o.replacement, err
+	}
+	m := *o.behind
+	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.state.Head.N)
+	return &markRequest{mark: m, marking: true, incarnation: outside.Incarnation + 1}, nil
 }
 
 // finishOpening brings the outside head up to date, and marks the entries that
 // are still to be marked.
-func (l *Ledger) finishOpening(dir string) (err error) {
+func (l *Ledger) finishOpening() (err error) {
 	// A crash before this leaves the head behind the ledger, or a new
 	// incarnation without one: both are known at the next start.
-	if l.head, err = openHead(dir, l.state.Info.ID, l.state.This.N, l.state.Head); err != nil {
+	if l.head, err = openHead(l.dir, l.state); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, l.head.closeFile())
-		}
-	}()
-	if !l.state.Safe.Marking {
-		return nil
-	}
 	// A crash during the marking leaves the flag set, and the next start goes on with the entries that are not marked yet.
-	_, err = l.requireReconcile(func(r request) ([]ledger.Result, error) {
-		all, err := l.commitRequests([]request{r})
-		if err != nil {
-			return nil, err
-		}
-		return all[0], l.head.writeRecord(l.state.Head)
-	})
+	if l.state.Safe.Marking {
+		err = l.requireReconcile()
+	}
+	if err == nil {
+		err = l.head.writeRecord(l.state.Head)
+	}
+	if err != nil {
+		err = errors.Join(err, l.head.closeFile())
+	}
 	return err
 }

@@ -312,7 +312,7 @@ func TestOpen_I28_RefusesAnotherForm(t *testing.T) {
 			before := kit.Value(os.ReadFile(pathIn(dir, fileName)))(t)
 			kit.Fails(t, "open", kit.Err(boltledger.Open(boltledger.Config{Dir: dir})), row.want)
 			kit.Must(t, os.WriteFile(pathIn(dir, openingName), nil, 0o600))
-			kit.Fails(t, "open after a kill", kit.Err(boltledger.Open(boltledger.Config{Dir: dir, Probe: boltledger.ProbeFile})), row.want)
+			kit.Fails(t, "open after a kill", kit.Err(boltledger.Open(boltledger.Config{Dir: dir, Probe: func(f *os.File) error { return boltledger.ProbeFile(t.Context(), f) }})), row.want)
 			kit.Must(t, os.Remove(pathIn(dir, openingName)))
 			kit.Fails(t, "read while it is stopped", boltledger.ReadWhileStopped(dir, func(*boltledger.Ledger) error { return nil }), row.want)
 			kit.Want(t, "copies", copies(t, dir, fileName+".*"), nil)

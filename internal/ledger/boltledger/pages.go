@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,11 +30,11 @@ import (
 //
 // It reads the file from end to end before that: bbolt reads the pages in any
 // order, for which a slow disk needs a multiple of the time.
-func ProbeFile(f *os.File) error {
+func ProbeFile(ctx context.Context, f *os.File) error {
 	if err := readThrough(f); err != nil {
 		return err
 	}
-	err := ReadOpenFile(f, "", time.UTC, UncheckedPages, func(*Ledger) error { return nil })
+	err := CheckOpenFile(ctx, f, "", time.UTC, func(*Ledger) error { return nil })
 	if errors.Is(err, ledger.ErrDevelopment) || errors.Is(err, ledger.ErrNewerSchema) {
 		return nil
 	}
@@ -63,9 +64,9 @@ func readError(err error, at int64) error {
 // checkPages checks every page of a ledger that stays as it is meanwhile: each
 // must be reached once, hold its keys in order, and none in use may be free. A
 // child does it where there is a probe.
-func (l *Ledger) checkPages() error {
+func (l *Ledger) checkPages(ctx context.Context) error {
 	if l.probe == nil {
-		return l.checkPagesHere()
+		return l.checkPagesHere(ctx)
 	}
 	f, err := l.duplicateFile()
 	if err != nil {
@@ -75,7 +76,10 @@ func (l *Ledger) checkPages() error {
 	return errors.Join(l.probe(f), f.Close(), lockFile(l.file, syscall.LOCK_EX))
 }
 
-func (l *Ledger) checkPagesHere() error {
+// checkPagesHere does it in this process. bbolt reads on after the end of ctx,
+// and after the first difference, which is enough: pages in a circle have no
+// last one. The file stays mapped for it.
+func (l *Ledger) checkPagesHere(ctx context.Context) error {
 	tx, err := l.db.Begin(false)
 	if err != nil {
 		return err
@@ -85,11 +89,15 @@ func (l *Ledger) checkPagesHere() error {
 	if err := checkSpans(tx); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
-	for err := range tx.Check(bbolt.WithKVStringer(withoutKeys{})) {
-		// The first difference is enough: pages in a circle have no last one.
-		// bbolt reads on, and the file must stay mapped for it.
+	select {
+	case err, found := <-tx.Check(bbolt.WithKVStringer(withoutKeys{})):
+		if found {
+			l.isAstray = true
+			return damage("%v", err)
+		}
+	case <-ctx.Done():
 		l.isAstray = true
-		return damage("%v", err)
+		return context.Cause(ctx)
 	}
 	if known, listed := countFree(tx), l.db.Stats(); known != listed.FreePageN+listed.PendingPageN {
 		err = damage("%d of the free pages are pages of the file, and %d are listed", known, listed.FreePageN+listed.PendingPageN)
@@ -172,7 +180,7 @@ func probeLeftOpen(dir string, check func(*os.File) error) error {
 	if check == nil {
 		return nil
 	}
-	f, err := openToRead(pathIn(dir, fileName))
+	f, err := openLocked(pathIn(dir, fileName), os.O_RDONLY, syscall.LOCK_SH)
 	if err != nil {
 		return nil // opening it says why
 	}

@@ -248,7 +248,7 @@ func TestLedgerInAProcess(t *testing.T) {
 		os.Exit(0)
 	}
 	if do == "probe" {
-		say(boltledger.ProbeFile(os.NewFile(3, fileName)), "sound")
+		say(boltledger.ProbeFile(t.Context(), os.NewFile(3, fileName)), "sound")
 	}
 	l, err := boltledger.Open(boltledger.Config{Dir: dir})
 	if err == nil && do == "sound" {

@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,8 +65,9 @@ func (l *Ledger) isInPlace(f *os.File, name string) (bool, error) {
 
 // PutBack copies what is open of a lost ledger to its name. It replaces
 // nothing: it fails where something is in the place, where the state directory
-// is another one than at the start, and where verify returns a problem with a
-// copy of the ledger. It leaves keep bytes free on the disk. After it the ledger
+// is another one than at the start, and where verify returns a problem with the
+// copy. It leaves keep bytes free on the disk, and nothing is committed
+// meanwhile. After it the ledger
 // commits nothing more, because the file that it has open is not the one in the
 // state directory; Failed is closed.
 func (l *Ledger) PutBack(ctx context.Context, keep int64, verify func(context.Context, *os.File) ([]ledger.Problem, error)) error {
@@ -91,21 +93,8 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 	if err != nil {
 		return err
 	}
-	// All of it is checked before: a damaged ledger must not look like a good
-	// one. It waits for no other copy: until it is done a crash loses the ledger.
-	copied, err := l.Copy(ctx, keep)
-	if err != nil {
-		return err
-	}
-	found, err := verify(ctx, copied)
-	err = errors.Join(err, copied.Close())
-	if err == nil && len(found) > 0 {
-		err = damage("%s (%d findings in all)", found[0], len(found))
-	}
-	if err != nil {
-		return err
-	}
-	// In the committer: nothing is committed between the copy and the end.
+	// In the committer: nothing is committed between the copy and the end. It
+	// waits for no other copy: until it is done a crash loses the ledger.
 	err = l.askCommitter(ctx, func(*groupCommit) (refused, err error) {
 		// A crash between the two leaves a head without its ledger, which no
 		// start takes for a new ledger.
@@ -113,7 +102,7 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 			refused = l.writeHeadAgain()
 		}
 		if refused == nil && !hasLedger {
-			refused = l.copyToItsPlace(keep)
+			refused = makeInPlace(l.dir, func(tmp *durable.TempFile) error { return l.copyChecked(ctx, tmp, keep, verify) })
 		}
 		if refused != nil {
 			return refused, nil
@@ -126,38 +115,38 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 	return err
 }
 
-// copyToItsPlace gives the name of the ledger to a synced copy of the open
-// file. A crash leaves a temporary file, which the next start sweeps away.
-func (l *Ledger) copyToItsPlace(keep int64) error {
+// copyChecked makes tmp a synced copy of the open file, all of which is checked:
+// a damaged ledger must not look like a good one. A crash leaves a temporary
+// file, which the next start sweeps away.
+func (l *Ledger) copyChecked(ctx context.Context, tmp *durable.TempFile, keep int64, verify func(context.Context, *os.File) ([]ledger.Problem, error)) error {
 	info, err := l.file.Stat()
 	if err == nil {
 		err = checkRoom(l.dir, info.Size(), keep)
 	}
+	if err == nil { // the file changes in a commit alone
+		_, err = io.Copy(tmp, io.NewSectionReader(l.file, 0, info.Size()))
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
 	if err != nil {
 		return err
 	}
-	return makeInPlace(l.dir, func(tmp *durable.TempFile) error { return l.copyInto(tmp, info.Size()) })
+	found, err := verify(ctx, tmp.File)
+	return cmp.Or(err, firstOf(found))
 }
 
-// copyInto copies the open file, which has size bytes, and reads the copy.
-func (l *Ledger) copyInto(tmp *durable.TempFile, size int64) error {
-	// The file changes in a commit alone, and no commit is under way.
-	if _, err := io.Copy(tmp, io.NewSectionReader(l.file, 0, size)); err != nil {
-		return err
+// firstOf returns the findings of a check as an error; nil where there is none.
+func firstOf(found []ledger.Problem) error {
+	if len(found) == 0 {
+		return nil
 	}
-	if err := tmp.Sync(); err != nil {
-		return err
-	}
-	_, end, err := InspectFile(tmp.Name())
-	if err == nil && end != l.state.Head {
-		err = damage("the copy ends at journal line %d, the ledger at %d", end.N, l.state.Head.N)
-	}
-	return err
+	return damage("%s (%d findings in all)", found[0], len(found))
 }
 
 // writeHeadAgain writes the outside head where none is in its place.
 func (l *Ledger) writeHeadAgain() error {
-	h, err := openHead(l.dir, l.state.Info.ID, l.state.This.N, l.state.Head)
+	h, err := openHead(l.dir, l.state)
 	if err != nil {
 		return err
 	}

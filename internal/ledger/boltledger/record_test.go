@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -233,19 +232,20 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	}
 }
 
-func TestInspectFile_ABackup(t *testing.T) {
+func TestInspectOpenFile_ABackup(t *testing.T) {
 	dir, _ := filled(t)
 	l := open(t, boltledger.Config{Dir: dir})
 	name := filepath.Join(t.TempDir(), "copy.db")
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	kit.Must(t, err)
 	kit.Value(l.Backup(t.Context(), f, 0, nil))(t)
+	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
-	kit.Must(t, errors.Join(err, f.Close()))
-	if i, head, err := boltledger.InspectFile(name); err != nil || head != l.Head() || i.ID != info.ID {
+	kit.Must(t, err)
+	if i, head, err := boltledger.InspectOpenFile(f); err != nil || head != l.Head() || i.ID != info.ID {
 		t.Errorf("a backup is %+v at %+v (%v), want %s at %+v", i, head, err, info.ID, l.Head())
 	}
 	kit.Must(t, os.Truncate(name, size/2))
-	_, _, err = boltledger.InspectFile(name)
+	_, _, err = boltledger.InspectOpenFile(f)
 	kit.Check(t, err != nil, "half a copy was accepted, want an error")
 }

@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,8 @@ func BeginReplacement(ctx context.Context, c ReplacementConfig) (r *Replacement,
 
 func (r *Replacement) begin(ctx context.Context) (err error) {
 	// Nobody may commit to the old ledger while the new one is made: those commits would be lost.
-	if r.locked, err = lockOld(r.c.Dir); err != nil {
+	r.locked, err = openLocked(pathIn(r.c.Dir, fileName), os.O_RDONLY, syscall.LOCK_EX)
+	if err != nil && !errors.Is(err, ledger.ErrMissing) {
 		return err
 	}
 	sweepLeftovers(r.c.Dir)
@@ -80,13 +82,15 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	// Beside the old ledger, on the same file system: the last step is one rename. A crash leaves a directory that the next
 	// start sweeps away.
-	if r.dir, err = os.MkdirTemp(r.c.Dir, replacementDir+"*"); err != nil {
+	dir := pathIn(r.c.Dir, replacementDir)
+	if err = os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	if err := r.openBase(ctx); err != nil {
+	r.dir = dir
+	info, err := r.makeBase(ctx)
+	if err != nil {
 		return err
 	}
-	info := r.Ledger.Info()
 	switch {
 	// Putting another ledger here would make every claimed folder belong to a ledger that does not know it.
 	case outside != nil && outside.Ledger != info.ID:
@@ -102,38 +106,31 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	if outside != nil && m.Cause == "" {
 		m.Cause = fmt.Sprintf("the outside head was at line %d", outside.N)
 	}
-	// The mark comes first: whatever happens from here on, nobody can open this ledger outside safe mode.
-	return r.Ledger.askCommitter(ctx, markRequest{
-		mark: m, note: r.c.Note, marking: r.c.Backup != nil, epoch: r.c.Epoch, receiptKeys: r.c.ReceiptKeys,
-	}.apply)
+	// The mark comes first, and with a backup that of each entry that is not at rest: whatever happens from here on, nobody can
+	// open this ledger outside safe mode, or act on an entry of it.
+	first := markRequest{mark: m, note: r.c.Note, marking: r.c.Backup != nil, epoch: r.c.Epoch, receiptKeys: r.c.ReceiptKeys}
+	r.Ledger, err = Config{Dir: r.dir, Location: r.c.Location, Fault: r.c.Fault}.open(opening{replacement: &first})
+	return err
 }
 
-// openBase makes the file that the replacement begins with, and opens it.
-func (r *Replacement) openBase(ctx context.Context) (err error) {
+// makeBase makes the file that the replacement begins with, and returns what it
+// says of itself.
+func (r *Replacement) makeBase(ctx context.Context) (info ledger.Info, err error) {
 	if r.c.Backup == nil {
-		if err := create(r.dir, r.c.Info); err != nil {
-			return err
-		}
-		r.Ledger, err = r.config().open(opening{})
-		return err
+		return r.c.Info, create(r.dir, r.c.Info)
 	}
 	// A copy: the backup itself is never opened for writing, and stays as it is whatever happens.
-	if err := copyFile(pathIn(r.dir, fileName), r.c.Backup); err != nil {
-		return err
-	}
-	if r.Ledger, err = r.config().open(opening{isCopy: true}); err != nil {
-		return err
+	f, err := copyFile(pathIn(r.dir, fileName), r.c.Backup)
+	if err != nil {
+		return info, err
 	}
 	// All of it is checked before anything is replaced: a damaged backup must not take the place of a ledger.
-	found, err := r.Ledger.Verify(ctx)
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	return damage("%s (%d findings in all)", found[0], len(found))
-}
-
-func (r *Replacement) config() Config {
-	return Config{Dir: r.dir, Location: r.c.Location, Fault: r.c.Fault}
+	err = CheckOpenFile(ctx, f, r.dir, time.UTC, func(l *Ledger) error {
+		info = l.Info()
+		found, err := l.Verify(ctx)
+		return cmp.Or(err, firstOf(found))
+	})
+	return info, errors.Join(err, f.Close())
 }
 
 // Commit closes the replacement and puts it in its place. A ledger that was there is kept
@@ -241,30 +238,19 @@ func (r *Replacement) Discard() error {
 	return errors.Join(errs...)
 }
 
-// replacementDir is how the directory of a replacement begins.
-const replacementDir = ".replacement-"
+// replacementDir is the directory of a replacement.
+const replacementDir = ".replacement"
 
 // removeReplacement removes a replacement's directory and the files that it can contain, and nothing
-// else. A file that is gone already is no error.
+// else: with anything else in it, it stays.
 func removeReplacement(dir string) error {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	errs := []error{err}
-	// By name, one by one: a directory that holds anything else is left alone.
-	names := []string{pathIn(dir, fileName)}
 	for _, e := range entries {
-		if _, isHead := incarnationIn(e.Name()); isHead || isCopy(e) || e.Name() == openingName {
-			names = append(names, pathIn(dir, e.Name()))
+		if _, isHead := incarnationIn(e.Name()); isHead || isCopy(e) || e.Name() == fileName || e.Name() == openingName {
+			err = errors.Join(err, os.Remove(pathIn(dir, e.Name())))
 		}
 	}
-	for _, name := range append(names, dir) {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, os.Remove(dir))
 }
 
 // sweepLeftovers removes what a crash left of copies and replacements. The caller holds the
@@ -278,54 +264,37 @@ func sweepLeftovers(dir string) {
 		case isCopy(e):
 			_ = os.Remove(pathIn(dir, e.Name()))
 		// A replacement that was never committed. Whoever began it has died: the lock of the ledger is ours.
-		case e.IsDir() && isNumbered(e.Name(), replacementDir, ""):
+		case e.IsDir() && e.Name() == replacementDir:
 			_ = removeReplacement(pathIn(dir, e.Name()))
 		}
 	}
 }
 
-// isCopy reports whether a file is one that a copy is written into before it has its name.
+// isCopy reports whether a file is one that is written before it has its name, or has none.
 func isCopy(e fs.DirEntry) bool {
-	return e.Type().IsRegular() && (isNumbered(e.Name(), "."+fileName+"-", ".tmp") || // of a backup
-		isNumbered(e.Name(), "."+headName+".", ".tmp") || e.Name() == durable.TemporaryName(fileName))
-}
-
-// isNumbered reports whether os.CreateTemp or os.MkdirTemp can have made the name from a pattern.
-func isNumbered(name, begin, end string) bool {
-	number, begins := strings.CutPrefix(name, begin)
-	number, ends := strings.CutSuffix(number, end)
-	return begins && ends && number != "" && strings.Trim(number, "0123456789") == ""
-}
-
-// lockOld locks the ledger that is there, so that nobody works on it meanwhile; nil
-// where there is none.
-func lockOld(dir string) (*os.File, error) {
-	f, err := os.OpenFile(pathIn(dir, fileName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(f, syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	name := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "."), ".tmp")
+	_, isHead := incarnationIn(name)
+	return e.Type().IsRegular() && (isHead || name == fileName) && e.Name() == durable.TemporaryName(name)
 }
 
 // copyFile makes to, a synced copy of the regular file in.
-func copyFile(to string, in *os.File) (err error) {
+func copyFile(to string, in *os.File) (*os.File, error) {
 	info, err := in.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, damage("%s is not a regular file", filepath.Base(in.Name())))
+		return nil, errors.Join(err, damage("%s is not a regular file", filepath.Base(in.Name())))
 	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Synced before it is opened as a ledger: bbolt trusts what it reads.
-	_, err = io.Copy(out, io.NewSectionReader(in, 0, info.Size()))
-	return errors.Join(err, out.Sync(), out.Close())
+	if _, err = io.Copy(out, io.NewSectionReader(in, 0, info.Size())); err == nil {
+		err = out.Sync()
+	}
+	if err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
 }
 
 // RestoreResult is what a restore did.
@@ -347,15 +316,14 @@ func Restore(ctx context.Context, c ReplacementConfig) (done RestoreResult, err 
 		return done, err
 	}
 	defer func() { err = errors.Join(err, r.Discard()) }()
-	// Before the ledger gets its place: nobody can act on an entry of it before it is marked.
-	done.Unreconciled, err = r.Ledger.requireReconcile(func(q request) ([]ledger.Result, error) {
-		if q.do != nil {
-			return nil, r.Ledger.askCommitter(ctx, q.do)
+	err = r.Ledger.OpenEntries(func(e ledger.Entry) error {
+		if e.NeedsReconcile {
+			done.Unreconciled++
 		}
-		return r.Ledger.Apply(ctx, q.changes...)
+		return nil
 	})
 	if err != nil {
-		return done, fmt.Errorf("mark the entries of the backup: %w", err)
+		return done, err
 	}
 	done.Info, done.Head = r.Ledger.Info(), r.Ledger.Head()
 	done.Safe, _ = r.Ledger.SafeMode()

@@ -170,22 +170,13 @@ func (g *groupCommit) lastLineTime() (time.Time, error) {
 	return at.UTC(), nil
 }
 
-// enterRolledBack marks a ledger that is behind its outside head.
-func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
-	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.state.Head.N)
-	all, err := l.commitRequests([]request{{do: markRequest{mark: m, marking: true, incarnation: outside.Incarnation + 1}.apply}})
-	if err != nil {
-		return err
-	}
-	return all[0][0].Err
-}
-
-// requireReconcile marks every entry that is not at rest as one that must be reconciled, in commits of
-// bounded size, and then records that this is done. It returns how many it marked.
-func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) (n int, err error) {
+// requireReconcile marks every entry that is not at rest as one that must be
+// reconciled, in commits of bounded size, and then records that this is done.
+// No committer works yet.
+func (l *Ledger) requireReconcile() error {
 	// The time of the mark, also when a crash spread the work over two starts.
 	at := archive.Instant{Wall: l.state.Safe.Since}
-	err = readingOf(oldestFirst, openBucket).inParts(l.view, func(part []ledger.Entry) error {
+	err := readingOf(oldestFirst, openBucket).inParts(l.view, func(part []ledger.Entry) error {
 		var cs []ledger.Change
 		for _, e := range part {
 			// A former start that crashed has marked it already.
@@ -193,30 +184,25 @@ func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) 
 				cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.ReconcileRequired{}}, At: at})
 			}
 		}
-		if len(cs) == 0 {
-			return nil
-		}
-		rs, err := apply(request{changes: cs})
-		for _, r := range rs {
-			err = cmp.Or(err, r.Err)
-		}
-		if err == nil {
-			n += len(cs)
-		}
-		return err
+		return l.commitOne(request{changes: cs})
 	})
 	if err != nil {
-		return n, err
+		return err
 	}
 	// Last: a crash before this commit makes the next start look at all open entries once more.
-	_, err = apply(request{do: endRequireReconcile})
-	return n, err
+	return l.commitOne(request{do: func(g *groupCommit) (refused, err error) { g.Safe.Marking = false; return nil, nil }})
 }
 
-// endRequireReconcile records that all entries are marked.
-func endRequireReconcile(g *groupCommit) (refused, err error) {
-	g.Safe.Marking = false
-	return nil, nil
+// commitOne commits one request where no committer works. A refusal is an error.
+func (l *Ledger) commitOne(r request) error {
+	all, err := l.commitRequests([]request{r})
+	if err != nil {
+		return err
+	}
+	for _, one := range all[0] {
+		err = cmp.Or(err, one.Err)
+	}
+	return err
 }
 
 // LastAlarm returns the latest time at which the ledger was put back, made anew or found

@@ -174,7 +174,7 @@ func TestPages_I21_LittleMemory(t *testing.T) {
 	l := filledWith(t, 1000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	kit.Must(t, l.checkPages())
+	kit.Must(t, l.checkPages(t.Context()))
 	runtime.ReadMemStats(&after)
 	all := kit.Value(l.usedBytes())(t)
 	used, pages := after.TotalAlloc-before.TotalAlloc, uint64(all-int64(l.db.Stats().FreeAlloc))

@@ -108,7 +108,7 @@ func (l *Ledger) Check(ctx context.Context, since *Verified, w Witness) (Checked
 	var broken *ledger.DamageError
 	var err error
 	if !l.isCopy {
-		err = l.checkPages()
+		err = l.checkPages(ctx)
 	}
 	if errors.As(err, &broken) {
 		c.note(pagesWord, "%s", broken.What)

@@ -132,8 +132,9 @@ func TestPowerCut_I5_AfterAKillAndAStart(t *testing.T) {
 		p := &power{aside: filepath.Join(dir, "aside")}
 		_, killed = runTrapped(t, dir, "commit", func(_ point, all int) bool { return all == n }, p).result()
 		runTrapped(t, dir, "open", nil, p)
-		_, want, err := boltledger.InspectFile(filepath.Join(c.Dir, "ledger.db"))
-		kit.Must(t, err)
+		f := kit.Value(os.Open(filepath.Join(c.Dir, "ledger.db")))(t)
+		_, want, err := boltledger.InspectOpenFile(f)
+		kit.Must(t, errors.Join(err, f.Close()))
 		p.cutAll()
 		l, err := boltledger.Open(c)
 		kit.Need(t, err == nil, "killed before call %d of a commit (%s), opened, power cut: %v", n, killed, err)
