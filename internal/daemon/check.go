@@ -21,7 +21,7 @@ type checker struct {
 
 const (
 	checkRetry   = time.Hour      // after a check that could not be made
-	longestBlind = 24 * time.Hour // without a check, before it is reported: there may be memory, room or a pause in an hour
+	longestBlind = 24 * time.Hour // without a check, before want of time, memory or room is reported: an hour may bring them
 )
 
 func newChecker() *checker { return &checker{wake: make(chan struct{}, 1)} }
@@ -45,7 +45,8 @@ func (c *checker) lastResult() selfcheck.Result {
 }
 
 func (c *checker) runChecks(ctx context.Context, d *Daemon) {
-	every, checked := d.cfg.CheckEvery, d.cfg.Now().Wall
+	every, checks := d.cfg.CheckEvery, d.selfChecker()
+	checked := checks.LastChecked()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	if every <= 0 {
@@ -58,7 +59,7 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 		case <-c.wake:
 		case <-timer.C:
 		}
-		found := d.selfChecker().Check(ctx)
+		found := checks.Check(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -68,7 +69,7 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 		if found.Failed == "" && len(found.Ledger) == 0 {
 			d.ledger.NoteSound()
 		}
-		if found.Failed == "" || found.At.Sub(checked) >= longestBlind {
+		if !found.MayPass || found.At.Sub(checked) >= longestBlind {
 			c.mu.Lock()
 			c.last = found
 			c.mu.Unlock()

@@ -169,7 +169,7 @@ func (s *StatusSummary) addCheckNeeds(c Clock) {
 	s.add(Need{What: "check", Count: len(k.Unread), Text: FormatCount(len(k.Unread), "folder", "folders") + " could not be read, so nothing is known of them" + at,
 		Do: "give the user vaultd runs as the right to read the drop folder (docs/samba.md), or mend the share; it is looked at again by itself", Names: firstFew(k.Unread)})
 	if k.Failed != "" {
-		s.add(Need{What: "check", Count: 1, Text: "the ledger could not be checked for a day: " + untilNewline(k.Failed), Do: "it is tried again in an hour; see the log"})
+		s.add(Need{What: "check", Count: 1, Text: "the ledger could not be checked: " + untilNewline(k.Failed), Do: "it is tried again in an hour; see the log"})
 	}
 }
 

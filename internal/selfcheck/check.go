@@ -24,6 +24,8 @@ type Result struct {
 	Unread []string  // kept and claimed folders that could not be read: nothing is known of them
 	Kept   int       // kept folders about which something new was found
 	Failed string    // why it could not be made; empty: it was
+
+	MayPass bool // it failed for want of time, memory or room alone, and may succeed without anybody
 }
 
 // OK reports whether nothing was found, and all could be read.
@@ -70,8 +72,11 @@ func (e *unreadError) Error() string {
 // Check makes one check: of a copy of the ledger, then of the files.
 func (c *Checker) Check(ctx context.Context) (r Result) {
 	var err error
-	if r.Ledger, err = c.checkLedger(ctx); err != nil {
-		r.Failed = err.Error()
+	r.Ledger, err = c.checkLedger(ctx)
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok { // that keeps it from being copied
+		r.Ledger = []string{broken.What}
+	} else if err != nil {
+		r.Failed, r.MayPass = err.Error(), isOfWant(err)
 	} else if len(r.Ledger) == 0 {
 		err := c.CheckFiles(ctx, &r)
 		if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
@@ -82,6 +87,15 @@ func (c *Checker) Check(ctx context.Context) (r Result) {
 	}
 	r.At = c.Now().Wall
 	return r
+}
+
+// LastChecked returns when the whole ledger was checked last without a finding,
+// or where that is unknown when it was made.
+func (c *Checker) LastChecked() time.Time {
+	if past, _ := c.Verification().readCheckpoint(c.Ledger); past != nil { // why it cannot be read is said by the check
+		return past.Whole
+	}
+	return c.Ledger.Info().Created
 }
 
 // Verification is how a check verifies the ledger: all of it.

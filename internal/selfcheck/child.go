@@ -97,6 +97,20 @@ func Probe(ctx context.Context, executable string, f *os.File) error {
 	return nil
 }
 
+// wantError says that a child was ended before it could answer: for want of
+// memory, by a limit, or by somebody.
+type wantError struct{ error }
+
+// Unwrap returns what ended it.
+func (e wantError) Unwrap() error { return e.error }
+
+// isOfWant reports whether an error is for want of time, memory or room alone.
+func isOfWant(err error) bool {
+	_, ended := errors.AsType[wantError](err)
+	isOneOf := func(one error) bool { return errors.Is(err, one) }
+	return ended || slices.ContainsFunc([]error{boltledger.ErrBusy, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EAGAIN}, isOneOf)
+}
+
 // diedError says that what a child read ended it.
 type diedError struct{ how string }
 
@@ -119,9 +133,10 @@ func askChild(ctx context.Context, executable string, f *os.File, q question) (a
 	err = c.Run()
 	runtime.UnlockOSThread()
 	if ctx.Err() != nil {
-		return a, context.Cause(ctx)
+		return a, wantError{context.Cause(ctx)}
 	}
-	if ended, ok := errors.AsType[*exec.ExitError](err); ok && isOfDamage(ended.Sys().(syscall.WaitStatus), said.text) {
+	ended, hasEnded := errors.AsType[*exec.ExitError](err)
+	if hasEnded && isOfDamage(ended.Sys().(syscall.WaitStatus), said.text) {
 		return a, &diedError{ended.String()}
 	}
 	if err == nil {
@@ -129,6 +144,9 @@ func askChild(ctx context.Context, executable string, f *os.File, q question) (a
 	}
 	if err != nil {
 		err = fmt.Errorf("the process that checks a copy of the ledger ended without an answer: %w", err)
+	}
+	if hasEnded && (ended.Sys().(syscall.WaitStatus).Signaled() || strings.Contains(said.text, "fatal error: ")) {
+		err = wantError{err}
 	}
 	return a, err
 }

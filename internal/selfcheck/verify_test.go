@@ -342,17 +342,26 @@ func TestCheck_I26_NoRoomForACopy(t *testing.T) {
 	r := c.Check(t.Context())
 	kit.Holds(t, "why it was not made", r.Failed, "no room", p.Dir)
 	kit.Want(t, "findings", len(r.Ledger), 0)
+	kit.Want(t, "may pass", r.MayPass, true)
 	kit.Fails(t, "a checkpoint", kit.Err(os.Lstat(filepath.Join(p.Dir, CheckpointName))), os.ErrNotExist)
 }
 
-// Damage that keeps the copy from being opened is a finding about the ledger.
+// Damage that keeps the copy from being opened, or from being made, is a finding
+// about the ledger.
 func TestCheck_I15_ACopyThatCannotBeOpened(t *testing.T) {
-	p := newPlace(t, "ledger-1")
-	p.finish(p.send())
-	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: p.instant}
-	p.spoilPages()
-	r := c.Check(t.Context())
-	kit.Check(t, len(r.Ledger) > 0 && r.Failed == "", "the check found %q and failed with %q, want damage found", r.Ledger, r.Failed)
+	for name, spoil := range map[string]func(*place){
+		"Pages":  (*place).spoilPages,
+		"CutOff": func(p *place) { kit.Must(p.t, os.Truncate(filepath.Join(p.Dir, "ledger.db"), 4*4096)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, "ledger-1")
+			p.finish(p.send())
+			c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: p.instant}
+			spoil(p)
+			r := c.Check(t.Context())
+			kit.Check(t, len(r.Ledger) > 0 && r.Failed == "", "the check found %q and failed with %q, want damage found", r.Ledger, r.Failed)
+		})
+	}
 }
 
 // spoilPages damages every page but the two of the head, behind the back of the daemon.

@@ -153,7 +153,7 @@ func (l *Ledger) copyPages(ctx context.Context, to *os.File, size, keep int64) e
 			return err
 		}
 		if _, err := l.file.ReadAt(part, at); err != nil {
-			return fmt.Errorf("read the ledger: %w", err)
+			return readError(err, at)
 		}
 		if _, err := to.WriteAt(part, at); err != nil {
 			return fmt.Errorf("write a copy of the ledger: %w", err)
