@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -103,7 +102,8 @@ func (w *needWorld) keepForeign() {
 	w.t.Helper()
 	raw := []byte(`{"bumid": "bum-9", "acknowledgementId": "ack-9", "documentType": "Invoice", "responseCode": "BusinessInformation", "actionCode": "DiscountCreditNoteAvailable", "notificationCreated": "1795180000"}`)
 	n, err := networkapi.ReadNotification(raw)
-	kit.Must(w.t, errors.Join(err, w.ledger.KeepForeignNotices(w.t.Context(), needNoon, []archive.Notification{n})))
+	kit.Must(w.t, err)
+	kit.Value(w.ledger.KeepNotices(w.t.Context(), archive.Instant{Wall: needNoon}, []ledger.OtherNotice{{Notification: n}}))(w.t)
 }
 
 // compare journals a comparison with the archive's index.

@@ -23,10 +23,9 @@ type Notice struct {
 // IsForeign reports whether it is about no document of this ledger.
 func (n Notice) IsForeign() bool { return n.Entry.IsZero() && n.Arrival.IsZero() }
 
-// ReceivedNotice is a notification about a received document.
-type ReceivedNotice struct {
+// OtherNotice is a notification about no document that was sent from here.
+type OtherNotice struct {
 	Notification archive.Notification
-	// Key is what a new arrival gets. Zero: the notification announces none,
-	// and is kept only where its document is known.
+	// Key is what a new arrival gets. Zero: the notification announces none.
 	Key archive.Key
 }

@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 // Service is the business network. Its errors are *apicall.Error.
@@ -33,7 +34,7 @@ type Ledger interface {
 	Entry(archive.Key) (ledger.Entry, bool, error)
 	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
 	HeldNotices(ids []archive.AcknowledgementID) (map[archive.AcknowledgementID]ledger.Notice, error)
-	KeepForeignNotices(ctx context.Context, seen time.Time, all []archive.Notification) error
+	KeepNotices(ctx context.Context, at archive.Instant, all []ledger.OtherNotice) (map[archive.AcknowledgementID]arrival.Arrival, error)
 }
 
 // Config is what a Poller works with. All but the last four are needed.

@@ -17,9 +17,8 @@ import (
 type Arrivals interface {
 	Arrival(key archive.Key) (a arrival.Arrival, ok bool, err error)
 	FindArrival(kind arrival.Kind, item archive.ExtractID) (arrival.Arrival, bool, error)
-	IsListUnfiltered() (bool, error)
+	IsListUnfiltered() bool
 	NoteListIsUnfiltered(ctx context.Context, isUnfiltered bool) error
-	KeepReceivedNotices(ctx context.Context, at archive.Instant, all []ledger.ReceivedNotice) (map[archive.AcknowledgementID]arrival.Arrival, error)
 }
 
 // listed is what the network lists of one kind of document.
@@ -171,9 +170,7 @@ func (p *Poller) checkTrust(ctx context.Context) (err error) {
 	if p.cfg.Arrivals == nil {
 		return nil
 	}
-	if p.ignoresType, err = p.cfg.Arrivals.IsListUnfiltered(); err != nil {
-		return err
-	}
+	p.ignoresType = p.cfg.Arrivals.IsListUnfiltered()
 	if !p.cfg.TrustsType && p.ignoresType {
 		p.ignoresType = false
 		return p.cfg.Arrivals.NoteListIsUnfiltered(ctx, false)
@@ -253,33 +250,23 @@ func (l listed) announces(n archive.Notification) bool {
 // keepOthers keeps notifications about documents that were not sent from here, and returns those that may be acknowledged: they are about a
 // document whose own notification was. The others of received documents are acknowledged when that is, and foreign ones never.
 func (p *Poller) keepOthers(ctx context.Context, others []archive.Notification, l listed) (done []archive.AcknowledgementID, err error) {
-	about := map[archive.AcknowledgementID]arrival.Arrival{}
-	if p.cfg.Arrivals != nil && len(others) > 0 {
-		var all []ledger.ReceivedNotice
-		for _, n := range others {
-			one := ledger.ReceivedNotice{Notification: n}
-			if l.announces(n) {
-				one.Key = archive.NewKey(p.cfg.Now().Wall)
-			}
-			all = append(all, one)
-		}
-		// One commit: after a crash the notifications are listed again, or they and their arrivals are there.
-		if about, err = p.cfg.Arrivals.KeepReceivedNotices(ctx, p.cfg.Now(), all); err != nil {
-			return nil, err
-		}
+	if len(others) == 0 {
+		return nil, nil
 	}
-	var foreign []archive.Notification
+	var all []ledger.OtherNotice
 	for _, n := range others {
-		a, isReceived := about[n.AcknowledgementID]
-		switch {
-		case isReceived && a.State == arrival.Acknowledged:
-			done = append(done, n.AcknowledgementID)
-		case !isReceived:
-			foreign = append(foreign, n)
+		one := ledger.OtherNotice{Notification: n}
+		if p.cfg.Arrivals != nil && l.announces(n) {
+			one.Key = archive.NewKey(p.cfg.Now().Wall)
 		}
+		all = append(all, one)
 	}
-	if len(foreign) > 0 {
-		err = p.cfg.Ledger.KeepForeignNotices(ctx, p.cfg.Now().Wall, foreign)
+	// One commit: after a crash the notifications are listed again, or they and their arrivals are there.
+	about, err := p.cfg.Ledger.KeepNotices(ctx, p.cfg.Now(), all)
+	for _, n := range others {
+		if about[n.AcknowledgementID].State == arrival.Acknowledged && p.cfg.Arrivals != nil {
+			done = append(done, n.AcknowledgementID)
+		}
 	}
 	return done, err
 }

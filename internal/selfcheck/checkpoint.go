@@ -26,7 +26,7 @@ const (
 	// CheckpointName is the name of the file in the state directory.
 	CheckpointName = "verify.checkpoint"
 
-	checkpointForm = 3
+	checkpointForm = 4
 	mostCheckpoint = 64 << 20 // bytes of one that is read
 )
 

@@ -64,7 +64,7 @@ func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (ref
 	if c.Note != nil && noted == 0 {
 		return fmt.Errorf("change arrival %s: a note comes with the act whose reason it is: %w", c.Key, ledger.ErrIllegal), nil
 	}
-	if by := g.tx.Bucket(arrivalIndexBucket).Get(itemKey(next)); by != nil && !bytes.Equal(by, c.Key[:]) {
+	if by := g.tx.Bucket(indexBucket).Get(itemKey(next)); by != nil && !bytes.Equal(by, c.Key[:]) {
 		return &ledger.TakenError{What: "number at the service", By: archive.Key(by)}, nil
 	}
 	if noted != 0 {
@@ -84,7 +84,7 @@ func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arriv
 	if err != nil {
 		return a, err
 	}
-	index := g.tx.Bucket(arrivalIndexBucket)
+	index := g.tx.Bucket(indexBucket)
 	if before.State != arrival.None && before.State != after.State {
 		if err := index.Delete(arrivalStateKey(before)); err != nil {
 			return a, err
@@ -103,11 +103,13 @@ func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arriv
 	return a, putValue(g.tx, arrivalBucket, after.Key[:], record)
 }
 
-// Keys of the index of arrivals: one for the state, one for the number at the service, and of a received document one for its identity in the archive.
+// Kinds of keys of the index: of an arrival one for the state, one for the number at the service, and of a received document one for its
+// identity in the archive; one for a notice that waits for an operator.
 const (
 	arrivalsByState = 's'
 	arrivalsByItem  = 'i'
 	receivedByID    = 'd'
+	askingNotice    = 'n'
 )
 
 // indexKeys are the keys under which an arrival is in the index.
@@ -164,37 +166,31 @@ func (l *Ledger) Arrival(key archive.Key) (a arrival.Arrival, ok bool, err error
 
 // FindArrival returns the arrival that stands for an item of the service; ok is false where there is none.
 func (l *Ledger) FindArrival(kind arrival.Kind, item archive.ExtractID) (a arrival.Arrival, ok bool, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		k := tx.Bucket(arrivalIndexBucket).Get(itemName(kind, item))
-		if k == nil {
-			return nil
-		}
-		a, ok, err = readArrival(tx, archive.Key(k))
-		return err
-	})
+	err = l.view(func(tx *bbolt.Tx) error { a, ok, err = findArrival(tx, itemName(kind, item)); return err })
 	return a, ok, err
 }
 
 // FindReceived returns the number at the network of the received document that has an identity in the archive; ok is false where none has.
 func (l *Ledger) FindReceived(id archive.ID) (number archive.RemoteID, ok bool, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		k := tx.Bucket(arrivalIndexBucket).Get(receivedName(id))
-		if k == nil {
-			return nil
-		}
-		var a arrival.Arrival
-		a, ok, err = readArrival(tx, archive.Key(k))
-		number = a.Document()
-		return err
-	})
-	return number, ok, err
+	var a arrival.Arrival
+	err = l.view(func(tx *bbolt.Tx) error { a, ok, err = findArrival(tx, receivedName(id)); return err })
+	return a.Document(), ok, err
+}
+
+// findArrival returns the arrival that a key of the index leads to.
+func findArrival(tx *bbolt.Tx, index []byte) (a arrival.Arrival, ok bool, err error) {
+	k := tx.Bucket(indexBucket).Get(index)
+	if k == nil {
+		return a, false, nil
+	}
+	return readArrival(tx, archive.Key(k))
 }
 
 // Arrivals calls fn with every arrival that is in one of the states, the oldest of each state first. It reads in parts: one that changes
 // meanwhile is seen as before or as after the change, and may be seen twice where it enters a later state.
 func (l *Ledger) Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error {
 	for _, s := range states {
-		r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{arrivalIndexBucket}, prefix: []byte{arrivalsByState, byte(s)}, decode: readIndexed}
+		r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{indexBucket}, prefix: []byte{arrivalsByState, byte(s)}, decode: readIndexed}
 		if err := r.inParts(l.view, oneByOne(fn)); err != nil {
 			return err
 		}
@@ -210,7 +206,7 @@ func readIndexed(tx *bbolt.Tx, _, k, _ []byte) (a arrival.Arrival, err error) {
 	}
 	a, ok, err := readArrival(tx, key)
 	if err == nil && !ok {
-		err = damage("%s lists %s, which does not exist", arrivalIndexBucket, key)
+		err = damage("%s lists %s, which does not exist", indexBucket, key)
 	}
 	return a, err
 }

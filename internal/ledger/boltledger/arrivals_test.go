@@ -175,16 +175,16 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 			return setField(t, tx, arrivalBucket, a.Key[:], "Arrival.State", number(uint64(arrival.Held)))
 		},
 		"its number leads elsewhere": func(tx *bbolt.Tx, a arrival.Arrival) error {
-			return tx.Bucket(arrivalIndexBucket).Put(fmt.Appendf(nil, "i%s\x00%s", a.Kind, a.Item), bytes.Repeat([]byte{1}, 16))
+			return tx.Bucket(indexBucket).Put(fmt.Appendf(nil, "i%s\x00%s", a.Kind, a.Item), bytes.Repeat([]byte{1}, 16))
 		},
 		"it is not found by its state": func(tx *bbolt.Tx, a arrival.Arrival) error {
-			return tx.Bucket(arrivalIndexBucket).Delete(append([]byte{'s', byte(a.State)}, a.Key[:]...))
+			return tx.Bucket(indexBucket).Delete(append([]byte{'s', byte(a.State)}, a.Key[:]...))
 		},
 		"the balance of arrivals counts one more": func(tx *bbolt.Tx, _ arrival.Arrival) error {
 			return setField(t, tx, metaBucket, summaryKey, "Summary.Arrivals.States", oneMore)
 		},
 		"a key of the index is strange": func(tx *bbolt.Tx, _ arrival.Arrival) error {
-			return tx.Bucket(arrivalIndexBucket).Put([]byte("x"), nil)
+			return tx.Bucket(indexBucket).Put([]byte("x"), nil)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -212,12 +212,12 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	const many = 600
-	var all []ledger.ReceivedNotice
+	var all []ledger.OtherNotice
 	for n := range many {
 		ack := archive.AcknowledgementID(fmt.Sprint("ack-", n))
-		all = append(all, ledger.ReceivedNotice{Notification: archive.Notification{AcknowledgementID: ack, Document: archive.RemoteID(fmt.Sprint("bum-", n)), Kind: archive.NetworkInvoice, Raw: []byte(ack)}, Key: archive.Key{1, byte(n >> 8), byte(n)}})
+		all = append(all, ledger.OtherNotice{Notification: archive.Notification{AcknowledgementID: ack, Document: archive.RemoteID(fmt.Sprint("bum-", n)), Kind: archive.NetworkInvoice, Raw: []byte(ack)}, Key: archive.Key{1, byte(n >> 8), byte(n)}})
 	}
-	kit.Value(l.KeepReceivedNotices(t.Context(), archive.Instant{Wall: began}, all))(t)
+	kit.Value(l.KeepNotices(t.Context(), archive.Instant{Wall: began}, all))(t)
 	next := many
 	err := l.ArrivalsNewestFirst(func(a arrival.Arrival) error {
 		if next--; a.Item != archive.ExtractID(fmt.Sprint("bum-", next)) {
@@ -230,18 +230,19 @@ func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 
 // I30, I5: a notification and the arrival that it announces are one commit,
 // once for each document, and are there after a reopening.
-func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
+func TestKeepNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
-	of := func(ack, document string, key archive.Key) ledger.ReceivedNotice {
+	of := func(ack, document string, key archive.Key) ledger.OtherNotice {
 		n := archive.Notification{AcknowledgementID: archive.AcknowledgementID(ack), Document: archive.RemoteID(document), Kind: archive.NetworkInvoice, Raw: []byte(ack)}
-		return ledger.ReceivedNotice{Notification: n, Key: key}
+		return ledger.OtherNotice{Notification: n, Key: key}
 	}
 	at := archive.Instant{Wall: began.Add(time.Hour)}
 	// It was foreign until something was received.
-	kit.Must(t, l.KeepForeignNotices(t.Context(), began, []archive.Notification{of("a1", "bum-1", archive.Key{}).Notification, of("a9", "bum-9", archive.Key{}).Notification}))
+	foreign, err := l.KeepNotices(t.Context(), archive.Instant{Wall: began}, []ledger.OtherNotice{of("a1", "bum-1", archive.Key{}), of("a9", "bum-9", archive.Key{})})
+	kit.Check(t, err == nil && len(foreign) == 0, "arrivals of foreign notifications = %v (%v), want none", foreign, err)
 	before := l.Head()
-	about, err := l.KeepReceivedNotices(t.Context(), at, []ledger.ReceivedNotice{
+	about, err := l.KeepNotices(t.Context(), at, []ledger.OtherNotice{
 		of("a1", "bum-1", archive.Key{1}), of("a2", "bum-1", archive.Key{2}), of("a3", "bum-3", archive.Key{3}), of("a9", "bum-9", archive.Key{}),
 	})
 	if err != nil || len(about) != 3 || about["a1"].Key != (archive.Key{1}) || about["a2"].Key != (archive.Key{1}) || about["a3"].Key != (archive.Key{3}) {
@@ -250,7 +251,7 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 	kit.Want(t, "lines of two arrivals", l.Head().N-before.N, 2)
 	// The same again, with other keys, leaves it as it is.
 	before = l.Head()
-	if about, err = l.KeepReceivedNotices(t.Context(), at, []ledger.ReceivedNotice{of("a1", "bum-1", archive.Key{4}), of("a3", "bum-3", archive.Key{})}); err != nil || len(about) != 2 || l.Head() != before {
+	if about, err = l.KeepNotices(t.Context(), at, []ledger.OtherNotice{of("a1", "bum-1", archive.Key{4}), of("a3", "bum-3", archive.Key{})}); err != nil || len(about) != 2 || l.Head() != before {
 		t.Errorf("arrivals of the same notifications = %v (%v), want both, and no new line", about, err)
 	}
 	for range 2 {

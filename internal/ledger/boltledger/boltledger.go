@@ -87,22 +87,19 @@ var (
 	namesBucket   = []byte("names")
 	scanBucket    = []byte("scan")
 
-	arrivalBucket      = []byte("arrivals")
-	arrivalIndexBucket = []byte("arrivalindex")
-	noticeBucket       = []byte("notices") // number of a notification at the network -> Notice
+	arrivalBucket = []byte("arrivals")
+	indexBucket   = []byte("index")
+	noticeBucket  = []byte("notices") // number of a notification at the network -> Notice
 
 	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, fetchesBucket, namesBucket, scanBucket,
-		arrivalBucket, arrivalIndexBucket, noticeBucket}
+		arrivalBucket, indexBucket, noticeBucket}
 )
 
 // Keys of the meta bucket.
 var (
-	schemaKey     = []byte("schema") // the number in decimal, in every schema to come
-	formKey       = []byte("form")   // form.digest, in every schema to come
-	summaryKey    = []byte("summary")
-	askingKey     = []byte("asking")     // only where notices wait for an operator, see noteAsking: their numbers, one a line
-	differingKey  = []byte("differing")  // only where the archive's index of a vault differed, see differing: journal line and vault, one a line
-	unfilteredKey = []byte("unfiltered") // only where the network was seen to ignore the question for received documents
+	schemaKey  = []byte("schema") // the number in decimal, in every schema to come
+	formKey    = []byte("form")   // form.digest, in every schema to come
+	summaryKey = []byte("summary")
 )
 
 // Ledger is an open ledger. Its methods may be called from several goroutines.

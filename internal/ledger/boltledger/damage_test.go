@@ -113,7 +113,8 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 			k, _ := first(tx, dueBucket)
 			return tx.Bucket(dueBucket).Put(k, []byte{0})
 		},
-		"NameInvented": put(namesBucket, []byte("rbum-x"), make([]byte, 17)),
+		"AskingInvented": put(indexBucket, []byte("nack-1"), nil),
+		"NameInvented":   put(namesBucket, []byte("rbum-x"), make([]byte, 17)),
 		"NameMoved": func(tx *bbolt.Tx) error {
 			k, v := first(tx, namesBucket)
 			return errors.Join(tx.Bucket(namesBucket).Delete(k), tx.Bucket(namesBucket).Put(another(k), v))

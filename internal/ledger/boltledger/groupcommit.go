@@ -123,8 +123,10 @@ func (g *groupCommit) acceptDraft(d draft) error {
 			return err
 		}
 	}
-	if err := g.storeNotices(d.notices); err != nil {
-		return err
+	for _, n := range d.notices {
+		if err := g.storeNotice(n, false); err != nil { // its entry says whether it asks
+			return err
+		}
 	}
 	if d.note != nil {
 		if err := putValue(g.tx, docBucket, noteKey(d.entry.Key, d.noted), noteForm.encode(d.note)); err != nil {

@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -11,10 +12,11 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
-// keepNotice keeps the record of a notification in the commit of its event. One that was kept for an entry before is refused.
-func (g *groupCommit) keepNotice(d *draft, after ledger.Entry, n archive.Notification) error {
+// addNotice adds a notification to the commit of its event. One that was kept for an entry before is refused.
+func (g *groupCommit) addNotice(d *draft, after ledger.Entry, n archive.Notification) error {
 	had, known, err := readNotice(g.tx, n.AcknowledgementID)
 	switch {
 	case err != nil:
@@ -22,8 +24,15 @@ func (g *groupCommit) keepNotice(d *draft, after ledger.Entry, n archive.Notific
 	case known && !had.Entry.IsZero() || slices.ContainsFunc(d.notices, func(o ledger.Notice) bool { return o.ID == n.AcknowledgementID }):
 		return &ledger.TakenError{What: ledger.TakenNotification, By: cmp.Or(had.Entry, after.Key)}
 	}
-	d.notices = append(d.notices, ledger.Notice{ID: n.AcknowledgementID, Entry: after.Key, Seen: d.at, Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
+	notice := newNotice(n, d.at)
+	notice.Entry = after.Key
+	d.notices = append(d.notices, notice)
 	return nil
+}
+
+// newNotice returns the record of a notification, for now about nothing.
+func newNotice(n archive.Notification, seen time.Time) ledger.Notice {
+	return ledger.Notice{ID: n.AcknowledgementID, Seen: seen.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar}
 }
 
 func readNotice(tx *bbolt.Tx, id archive.AcknowledgementID) (n ledger.Notice, ok bool, err error) {
@@ -47,39 +56,70 @@ func decodeNotice(id, record []byte) (ledger.Notice, error) {
 	return n, nil
 }
 
-func (g *groupCommit) storeNotices(all []ledger.Notice) error {
-	for _, n := range all {
-		if err := putValue(g.tx, noticeBucket, []byte(n.ID), noticeForm.encodeDeflated(len(n.Raw)+usualRecord, &n)); err != nil {
-			return err
-		}
-		if !n.Entry.IsZero() { // the entry says it
-			if err := g.noteAsking(n.ID, false); err != nil {
-				return err
-			}
-		}
+// storeNotice stores a notification, and notes whether it waits for an operator.
+func (g *groupCommit) storeNotice(n ledger.Notice, asks bool) error {
+	index := g.tx.Bucket(indexBucket)
+	err := index.Delete(askingName(n.ID))
+	if err == nil && asks {
+		err = index.Put(askingName(n.ID), nil)
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	return putValue(g.tx, noticeBucket, []byte(n.ID), noticeForm.encodeDeflated(len(n.Raw)+usualRecord, &n))
 }
 
-// KeepForeignNotices keeps notifications about documents that are not of this ledger. Those that are kept already stay as they are. All of
-// them are one commit.
-func (l *Ledger) KeepForeignNotices(ctx context.Context, seen time.Time, all []archive.Notification) error {
-	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
-		var fresh []ledger.Notice
+func askingName(id archive.AcknowledgementID) []byte { return append([]byte{askingNotice}, id...) }
+
+// KeepNotices keeps notifications that are about no document that was sent, each as it came, and makes an arrival of each document that one
+// of them announces and that is not known. All of them are one commit, so that a hundred of them cost one sync. Those that are kept for a
+// document already stay as they are. It returns the arrivals that they are about; a notification about none of them is foreign.
+func (l *Ledger) KeepNotices(ctx context.Context, at archive.Instant, all []ledger.OtherNotice) (about map[archive.AcknowledgementID]arrival.Arrival, err error) {
+	// The committer writes kept before it answers. If the caller stopped
+	// waiting, nobody reads it.
+	kept := map[archive.AcknowledgementID]arrival.Arrival{}
+	// A crash before the commit leaves nothing, and the network lists the notifications again. After it their arrivals are due.
+	err = l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
 		for _, n := range all {
-			_, known, err := readNotice(g.tx, n.AcknowledgementID)
-			if err != nil {
-				return nil, err
-			}
-			if !known {
-				fresh = append(fresh, ledger.Notice{ID: n.AcknowledgementID, Seen: seen.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
-				if err := g.noteAsking(n.AcknowledgementID, n.AsksPerson()); err != nil {
-					return nil, err
-				}
+			if refused, err := g.keepNotice(at, n, kept); refused != nil || err != nil {
+				return refused, err
 			}
 		}
-		return nil, g.storeNotices(fresh)
+		return nil, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
+
+// keepNotice keeps one notification, and adds the arrival that it is about to kept.
+func (g *groupCommit) keepNotice(at archive.Instant, o ledger.OtherNotice, kept map[archive.AcknowledgementID]arrival.Arrival) (refused, err error) {
+	n := o.Notification
+	a, isReceived, err := findArrival(g.tx, itemName(arrival.Received, archive.ExtractID(n.Document)))
+	if err != nil {
+		return nil, err
+	}
+	if !isReceived && !o.Key.IsZero() {
+		announced := arrival.DocumentAnnounced{Document: n.Document, Kind: n.Kind, Notice: n.AcknowledgementID}
+		refused, err := g.applyArrival(arrival.Change{Key: o.Key, Events: []arrival.Event{announced}, At: at}, &a)
+		if refused != nil || err != nil {
+			return refused, err
+		}
+		isReceived = true
+	}
+	if isReceived {
+		kept[n.AcknowledgementID] = a
+	}
+	had, isKept, err := readNotice(g.tx, n.AcknowledgementID)
+	if err != nil || isKept && !(isReceived && had.IsForeign()) {
+		return nil, err
+	}
+	notice := newNotice(n, at.Wall)
+	notice.Arrival = a.Key
+	// The document that it announces is received; another word about a document
+	// that came in calls an operator.
+	return nil, g.storeNotice(notice, n.AsksPerson() && a.Notice != n.AcknowledgementID)
 }
 
 // HeldNotices returns those of the notifications that are kept, by their numbers.
@@ -105,3 +145,50 @@ func (l *Ledger) Notices(fn func(ledger.Notice) error) error {
 	r := reading[ledger.Notice]{what: "notices", buckets: [][]byte{noticeBucket}, decode: func(_ *bbolt.Tx, _, k, v []byte) (ledger.Notice, error) { return decodeNotice(k, v) }}
 	return r.inParts(l.view, oneByOne(fn))
 }
+
+// mostAsking bounds the notices that are shown as waiting for an operator.
+const mostAsking = 1000
+
+// AskingNotices returns the kept notices upon which an operator must act and
+// that are about no document that was sent, see
+// [archive.Notification.AsksPerson]: of a sent one its entry says so. They stay
+// until they are closed.
+func (l *Ledger) AskingNotices() (ids []archive.AcknowledgementID, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(indexBucket).Cursor()
+		for k, _ := c.Seek(askingName("")); bytes.HasPrefix(k, askingName("")) && len(ids) < mostAsking; k, _ = c.Next() {
+			ids = append(ids, archive.AcknowledgementID(k[1:]))
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// CloseNotice ends that a notice waits for an operator, with a line of the
+// journal about the document that it names. The error wraps [ledger.ErrIllegal]
+// where it does not wait.
+func (l *Ledger) CloseNotice(ctx context.Context, id archive.AcknowledgementID, about archive.RemoteID, by ledger.Operator, note *ledger.Note, at time.Time) error {
+	// One commit: after a crash the act is in the journal and the notice is closed, or neither.
+	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
+		if g.tx.Bucket(indexBucket).Get(askingName(id)) == nil {
+			return fmt.Errorf("close the notification %q: it does not wait for a person: %w", id, ledger.ErrIllegal), nil
+		}
+		refused, err = markRequest{mark: ledger.Mark{Name: ledger.MarkNoticeClosed, Remote: about, By: by, At: at}, note: note}.apply(g)
+		if refused != nil || err != nil {
+			return refused, err
+		}
+		return nil, g.tx.Bucket(indexBucket).Delete(askingName(id))
+	})
+}
+
+// NoteListIsUnfiltered keeps whether the network was seen to list what is about sent documents where it is asked for received ones. It returns when that is durable.
+func (l *Ledger) NoteListIsUnfiltered(ctx context.Context, isUnfiltered bool) error {
+	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
+		// A crash before the commit forgets what was seen, and nothing was concluded from that list.
+		g.Unfiltered = isUnfiltered
+		return nil, nil
+	})
+}
+
+// IsListUnfiltered reports what NoteListIsUnfiltered kept.
+func (l *Ledger) IsListUnfiltered() bool { return l.committed().Unfiltered }

@@ -34,16 +34,16 @@ const (
 )
 
 var (
-	metaBucket         = []byte("meta")
-	openBucket         = []byte("open")
-	doneBucket         = []byte("done")
-	docBucket          = []byte("doc")
-	dueBucket          = []byte("due")
-	journalBucket      = []byte("journal")
-	fetchesBucket      = []byte("fetches")
-	namesBucket        = []byte("names")
-	arrivalBucket      = []byte("arrivals")
-	arrivalIndexBucket = []byte("arrivalindex")
+	metaBucket    = []byte("meta")
+	openBucket    = []byte("open")
+	doneBucket    = []byte("done")
+	docBucket     = []byte("doc")
+	dueBucket     = []byte("due")
+	journalBucket = []byte("journal")
+	fetchesBucket = []byte("fetches")
+	namesBucket   = []byte("names")
+	arrivalBucket = []byte("arrivals")
+	indexBucket   = []byte("index")
 
 	summaryKey = []byte("summary")
 

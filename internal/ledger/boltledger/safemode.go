@@ -3,7 +3,6 @@ package boltledger
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -96,9 +95,7 @@ func (m markRequest) apply(g *groupCommit) (refused, err error) {
 	if m.note != nil {
 		err = putValue(g.tx, docBucket, noteKey(archive.Key{}, uint32(g.Marks)), noteForm.encode(m.note))
 	}
-	if m.mark.Name == ledger.MarkCompared {
-		err = errors.Join(err, g.noteCompared(told))
-	}
+	g.Differing = addComparison(g.Differing, told)
 	m.changeState(g, last)
 	return nil, err
 }

@@ -93,6 +93,9 @@ type summary struct {
 	Secret   secret          `stored:"10"` // fixed when the ledger was made
 	This     incarnation     `stored:"11"`
 	Safe     safeRecord      `stored:"12"` // empty: not in safe mode
+
+	Differing  []difference `stored:"13"`
+	Unfiltered bool         `stored:"14"` // the network was seen to ignore the question for received documents
 }
 
 // clockComparison is what the newest answer to a registration that gave the service's time tells of the clocks; zero: none did.

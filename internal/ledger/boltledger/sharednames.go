@@ -40,7 +40,7 @@ func (g *groupCommit) checkSharedNames(d *draft, after ledger.Entry, ev ledger.E
 			return g.bindRemote(d, after, r.Ticket.Remote, after.Generation)
 		}
 	case ledger.NotificationSeen:
-		return g.keepNotice(d, after, ev.Notification)
+		return g.addNotice(d, after, ev.Notification)
 	case ledger.TicketReceived:
 		if err := g.bindRemote(d, after, ev.Ticket.Remote, after.Generation); err != nil {
 			return err

@@ -53,8 +53,8 @@ type Checked struct {
 type Verified struct {
 	Head      ledger.Head
 	Resting   Resting
-	Fetches   archive.Digest             // of the downloads that the journal announces
-	Differing map[archive.VaultID]uint64 // the vaults whose index differed, with the journal lines of the comparisons
+	Fetches   archive.Digest // of the downloads that the journal announces
+	Differing []difference
 }
 
 // Resting is what entries add up to: those at rest, or all.
@@ -97,12 +97,9 @@ func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) {
 // reads only what came since, see [Verified].
 func (l *Ledger) Check(ctx context.Context, since *Verified, w Witness) (Checked, error) {
 	c := &checker{ctx: ctx, isWhole: since == nil, witness: w, changed: map[archive.Key]bool{}, former: map[archive.Key]bool{}}
-	differs := differing{}
 	if since != nil {
 		c.Sound, c.all = *since, since.Resting
-		maps.Copy(differs, since.Differing)
 	}
-	c.Sound.Differing = differs
 	// Pages first: bbolt follows a wrong page number without asking, and could
 	// end the process. Those of a copy were checked before it was opened.
 	var broken *ledger.DamageError
@@ -165,7 +162,7 @@ func (c *checker) run() error {
 		c.each(fetchesBucket, nil, c.checkFetch),
 		c.each(scanBucket, nil, checkScan),
 		c.each(arrivalBucket, nil, c.checkArrival),
-		c.each(arrivalIndexBucket, nil, c.checkArrivalIndex),
+		c.each(indexBucket, nil, c.checkIndex),
 		c.each(noticeBucket, nil, c.checkNotice),
 	}
 	if c.isWhole {
@@ -261,8 +258,8 @@ func (c *checker) checkSummary() error {
 	if s.Alarmed.Before(c.alarmed) {
 		c.note(journalBucket, "the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.Alarmed)
 	}
-	if kept, err := readDiffering(c.tx); err != nil || !maps.Equal(kept, c.Sound.Differing) {
-		c.note(journalBucket, "the vaults whose index differed are kept as %v (%v), the journal tells of %v", kept, err, c.Sound.Differing)
+	if !slices.Equal(s.Differing, c.Sound.Differing) {
+		c.note(journalBucket, "the vaults whose index differed are kept as %v, the journal tells of %v", s.Differing, c.Sound.Differing)
 	}
 	if c.fetches != c.Sound.Fetches {
 		c.note(fetchesBucket, "the downloads that are counted are not those that the journal announces")

@@ -48,7 +48,7 @@ func (c *checker) checkLine(l ledger.Line) error {
 		return err
 	}
 	c.alarmed = ledger.LaterOf(c.alarmed, alarmed)
-	differing(c.Sound.Differing).addLine(l)
+	c.Sound.Differing = addComparison(c.Sound.Differing, l)
 	fetched, ok, err := fetchTimeOf(l)
 	if err != nil {
 		return fmt.Errorf("line %d: %w", l.N, err)
@@ -183,18 +183,24 @@ func (c *checker) checkArrival(k, v []byte) error {
 	}
 	// One that is missing there would never be fetched: the engine reads the index and nothing else.
 	for _, has := range indexKeys(a) {
-		if v := c.tx.Bucket(arrivalIndexBucket).Get(has); v == nil || has[0] != arrivalsByState && !bytes.Equal(v, a.Key[:]) {
+		if v := c.tx.Bucket(indexBucket).Get(has); v == nil || has[0] != arrivalsByState && !bytes.Equal(v, a.Key[:]) {
 			return damage("%s is not in the index", a.Key)
 		}
 	}
 	return nil
 }
 
-// checkArrivalIndex checks that a key of the index is that of its arrival.
-func (c *checker) checkArrivalIndex(k, v []byte) error {
+// checkIndex checks that a key of the index is that of its arrival, or of a notice.
+func (c *checker) checkIndex(k, v []byte) error {
 	var key archive.Key
 	err := errors.New("a key of no kind")
 	switch {
+	case len(k) > 0 && k[0] == askingNotice && len(v) == 0:
+		n, ok, err := readNotice(c.tx, archive.AcknowledgementID(k[1:]))
+		if err == nil && (!ok || !n.Entry.IsZero()) {
+			return damage("notification %q does not wait for an operator", k[1:])
+		}
+		return nil // one that cannot be read is reported where it lies
 	case len(k) > 2 && k[0] == arrivalsByState && len(v) == 0:
 		err = copyKey(&key, k[2:])
 	case len(k) > 0 && (k[0] == arrivalsByItem || k[0] == receivedByID):
