@@ -63,16 +63,16 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 	d.at = at.Wall
 	// The events of one change are made all or none: the draft is dropped when one of them is refused.
 	for _, ev := range c.Events {
-		ev, err := g.addFoundIdentity(d.entry, g.addObjectDigest(ev))
-		if err == nil {
-			ev, err = g.addSameNumber(d.entry, ev)
-		}
+		ev, err := g.complete(d.entry, ev)
 		if err != nil {
 			return d, err
 		}
 		after, err := ledger.Transition(d.entry, ev, at)
 		if err == nil {
-			err = g.checkSharedNames(&d, after, ev, c.Document)
+			err = g.acceptDocument(&d, after, ev, c.Document)
+		}
+		if err == nil {
+			err = g.bindNames(&d, after, ev)
 		}
 		if err != nil {
 			return d, err

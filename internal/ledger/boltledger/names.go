@@ -42,6 +42,8 @@ type holder struct {
 	generation uint8
 }
 
+func (b nameBinding) equals(o nameBinding) bool { return b.to == o.to && bytes.Equal(b.name, o.name) }
+
 func idName(id archive.ID) []byte          { return append([]byte{byID}, id[:]...) }
 func remoteName(r archive.RemoteID) []byte { return append([]byte{byRemote}, r...) }
 func contentName(d archive.Digest) []byte  { return append([]byte{byContent}, d[:]...) }
@@ -145,19 +147,18 @@ func (g *groupCommit) bindName(b nameBinding) error {
 // registrations that it lists no more, and of what it was packed as before.
 func namesOf(e ledger.Entry) (all []nameBinding) {
 	add := func(name []byte, generation uint8) {
-		b := nameBinding{name, holder{e.Key, generation}}
-		if !slices.ContainsFunc(all, func(o nameBinding) bool { return o.to == b.to && bytes.Equal(o.name, name) }) {
+		if b := (nameBinding{name, holder{e.Key, generation}}); !slices.ContainsFunc(all, b.equals) {
 			all = append(all, b)
 		}
+	}
+	for n := 0; n <= int(e.Generation) && !e.FirstID.IsZero(); n++ {
+		add(idName(identityOf(e, uint8(n))), 0)
 	}
 	if !e.Content.IsZero() {
 		add(contentName(e.Content), 0)
 	}
 	if !e.Number.IsZero() {
 		add(numberName(e.Number), 0)
-	}
-	for n := 0; n <= int(e.Generation) && !e.FirstID.IsZero(); n++ {
-		add(idName(identityOf(e, uint8(n))), 0)
 	}
 	for _, r := range e.Registrations {
 		add(remoteName(r.Ticket.Remote), r.Generation)

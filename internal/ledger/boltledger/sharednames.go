@@ -3,54 +3,43 @@ package boltledger
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
-// checkSharedNames applies the rules that no entry can check alone: to which entry an identity, a
-// number or an object at the store belongs. It also accepts the document that comes with a seal.
-func (g *groupCommit) checkSharedNames(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
-	// All of this runs in the transaction of the commit: what was looked up before may be out of date.
+// acceptDocument accepts the document that comes with an event, holds a seal
+// against its document, and keeps the notification that an event is about.
+func (g *groupCommit) acceptDocument(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
 	switch ev := ev.(type) {
 	case ledger.Refused, ledger.FoundDuplicate:
 		return acceptAsRead(d, after, doc)
 	case ledger.Sealed:
-		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
-			return fmt.Errorf("seal %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
+		return acceptSealed(d, after, doc, ev.Seal, ev.Package)
+	case ledger.Recovered:
+		if ev.Content.IsZero() {
+			return acceptAsRead(d, after, doc)
 		}
-		d.doc = doc
-		return g.bindSealed(d, after, ev)
+		return acceptSealed(d, after, doc, ev.Seal, ev.Package)
 	case ledger.Resealed:
 		return g.checkSeal(d, after.Key, ev.Package, ev.Seal)
 	case ledger.DeliveryConfirmed:
 		return g.checkSeal(d, after.Key, archive.Package{SHA256: ev.Sent}, ev.Seal)
 	case ledger.UploadAccepted:
 		return g.checkSeal(d, after.Key, archive.Package{SHA256: ev.Sent}, ev.Seal)
-	case ledger.RegisterRefused:
-		if after.ID != d.entry.ID {
-			return g.bindGeneration(d, after, after.ID)
-		}
-	case ledger.Released:
-		if after.ID != d.entry.ID {
-			return g.bindGeneration(d, after, after.ID)
-		}
-	case ledger.DocumentIntended:
-		if r := after.Current(); r.UploadIntents == 1 {
-			return g.bindRemote(d, after, r.Ticket.Remote, after.Generation)
-		}
 	case ledger.NotificationSeen:
 		return g.addNotice(d, after, ev.Notification)
-	case ledger.TicketReceived:
-		if err := g.bindRemote(d, after, ev.Ticket.Remote, after.Generation); err != nil {
-			return err
-		}
-		return g.bindObject(d, after, ev.Ticket.Object, after.Generation)
-	case ledger.RegistrationFound:
-		return g.bindFound(d, after, ev)
-	case ledger.Recovered:
-		return g.bindRecovered(d, after, ev, doc)
 	}
+	return nil
+}
+
+// acceptSealed accepts the document of a folder that is sealed.
+func acceptSealed(d *draft, after ledger.Entry, doc *ledger.Document, seal archive.Digest, p archive.Package) error {
+	if doc == nil || seal != doc.Seal(p) {
+		return fmt.Errorf("seal %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
+	}
+	d.doc = doc
 	return nil
 }
 
@@ -65,63 +54,6 @@ func acceptAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
 		return fmt.Errorf("refuse %s: its document is that of a sealed folder: %w", after.Key, ledger.ErrIllegal)
 	}
 	d.doc = doc
-	return nil
-}
-
-// bindFound binds a registration that the service knew, and the generations of the
-// identity that the ledger did not.
-func (g *groupCommit) bindFound(d *draft, after ledger.Entry, ev ledger.RegistrationFound) error {
-	for n := int(d.entry.Generation) + 1; n <= int(after.Generation); n++ {
-		if err := g.bindGeneration(d, after, identityOf(after, uint8(n))); err != nil {
-			return err
-		}
-	}
-	n, _ := after.GenerationOf(ev.ID)
-	return g.bindRemote(d, after, ev.Remote, n)
-}
-
-// bindRecovered binds what the evidence tells of an entry.
-func (g *groupCommit) bindRecovered(d *draft, after ledger.Entry, ev ledger.Recovered, doc *ledger.Document) error {
-	if ev.Content.IsZero() {
-		if err := acceptAsRead(d, after, doc); err != nil {
-			return err
-		}
-	} else {
-		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
-			return fmt.Errorf("recover %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
-		}
-		d.doc = doc
-	}
-	if !ev.ID.IsZero() {
-		if err := g.bindIdentity(d, after, ev.ID, ev.Supersedes); err != nil {
-			return err
-		}
-		if err := g.bindEarlierGenerations(d, after); err != nil {
-			return err
-		}
-		if _, err := g.bindContent(d, after); err != nil {
-			return err
-		}
-	}
-	if err := g.bindNumber(d, after); err != nil || ev.Remote == "" {
-		return err
-	}
-	return g.bindRemote(d, after, ev.Remote, after.Generation)
-}
-
-// bindEarlierGenerations binds the earlier generations of an identity that evidence tells of, so that the same document is recognised when it
-// is dropped again. One that another entry has stays with that entry: it was sent as that generation.
-func (g *groupCommit) bindEarlierGenerations(d *draft, e ledger.Entry) error {
-	for n := range e.Generation {
-		name := idName(identityOf(e, n))
-		_, taken, err := g.findHolder(name)
-		if err != nil {
-			return err
-		}
-		if !taken {
-			d.bindings = append(d.bindings, nameBinding{name, holder{key: e.Key}})
-		}
-	}
 	return nil
 }
 
@@ -141,166 +73,133 @@ func (g *groupCommit) checkSeal(d *draft, key archive.Key, p archive.Package, se
 	return nil
 }
 
-// bindSealed binds the names of a sealed entry. If another entry has them too,
-// the entry must name that one: the look-up before this transaction may have
-// missed an entry that was sealed meanwhile.
-func (g *groupCommit) bindSealed(d *draft, e ledger.Entry, ev ledger.Sealed) error {
-	// The identity first: without it nothing else of the entry may be bound.
-	if err := g.bindIdentity(d, e, ev.ID, ev.Supersedes); err != nil {
-		return err
-	}
-	has, err := g.bindContent(d, e)
-	switch {
-	case err != nil:
-		return err
-	case has.State != ledger.None && has.State != ledger.Rejected && has.ID != e.ID && e.SameContent.IsZero():
-		return &ledger.TakenError{What: ledger.TakenFiles, By: has.Key}
-	}
-	return g.bindNumber(d, e)
-}
-
-// bindIdentity binds the identity, which may be that of an entry that e supersedes.
-func (g *groupCommit) bindIdentity(d *draft, e ledger.Entry, id archive.ID, supersedes archive.Key) error {
-	first, taken, err := g.findHolder(idName(id))
-	if err != nil {
-		return err
-	}
-	if taken && first.key != supersedes {
-		return &ledger.TakenError{What: ledger.TakenID, By: first.key}
-	}
-	// Kept in the draft: a refusal later in this change leaves the identity with its former holder.
-	d.bindings = append(d.bindings, nameBinding{idName(id), holder{key: e.Key}})
-	return nil
-}
-
-// bindContent binds the list of files where e is the first that has it, and returns which entry had it before; of none
-// the state is None.
-func (g *groupCommit) bindContent(d *draft, e ledger.Entry) (has ledger.Entry, err error) {
-	if e.Content.IsZero() {
-		return has, nil
-	}
-	name := contentName(e.Content)
-	first, taken, err := g.findHolder(name)
-	if taken && err == nil {
-		has, err = g.loadEntry(first.key)
-	}
-	if err == nil && (!taken || has.IsCertainlyRejected()) {
-		d.bindings = append(d.bindings, nameBinding{name, holder{key: e.Key}})
-	}
-	return has, err
-}
-
-// bindNumber binds the invoice number. Many entries may have the same one; each of them names the first.
-func (g *groupCommit) bindNumber(d *draft, after ledger.Entry) error {
-	if after.Number.IsZero() {
-		return nil
-	}
-	first, err := g.findSameNumber(after)
-	if err != nil {
-		return err
-	}
-	if first != after.SameNumber {
-		return &ledger.TakenError{What: ledger.TakenNumber, By: first}
-	}
-	d.bindings = append(d.bindings, nameBinding{numberName(after.Number), holder{key: after.Key}})
-	return nil
-}
-
-// bindGeneration binds a later generation of an identity. It may belong to an entry that this
-// one supersedes, directly or through others: that entry took the same generations before.
-func (g *groupCommit) bindGeneration(d *draft, e ledger.Entry, id archive.ID) error {
-	has, taken, err := g.findHolder(idName(id))
-	if err != nil {
-		return err
-	}
-	// The chain of superseded entries ends at the first one, so the loop ends.
-	for k := e.Supersedes; taken && k != has.key; {
-		if k.IsZero() {
-			return &ledger.TakenError{What: ledger.TakenID, By: has.key}
+// bindNames binds the names that an event gives to an entry, by the rules that
+// no entry can check alone: see mayTake. All of this runs in the transaction of
+// the commit: what was looked up before may be out of date. The bindings stay in
+// the draft: a refusal later in this change leaves each name with its former
+// holder.
+func (g *groupCommit) bindNames(d *draft, after ledger.Entry, ev ledger.Event) error {
+	had := namesOf(d.entry)
+	_, isSealed := ev.(ledger.Sealed) // which says anew what it repeats
+	for _, b := range namesOf(after) {
+		if slices.ContainsFunc(had, b.equals) && (!isSealed || fromService(b.name[0])) {
+			continue
 		}
-		before, err := g.loadEntry(k)
+		takes, err := g.mayTake(d.entry, after, b, ev)
 		if err != nil {
 			return err
 		}
-		k = before.Supersedes
+		if takes {
+			d.bindings = append(d.bindings, b)
+		}
 	}
-	d.bindings = append(d.bindings, nameBinding{idName(id), holder{key: e.Key}})
 	return nil
 }
 
-// addObjectDigest adds to a ticket the digest of the object that its address leads to. Only the ledger has the key.
-func (g *groupCommit) addObjectDigest(ev ledger.Event) ledger.Event {
-	if got, ok := ev.(ledger.TicketReceived); ok {
-		// The address itself is wiped once it is spent; its digest stays and recognises the object for ever.
-		got.Ticket.Object = got.Ticket.URL.ObjectDigest(g.Secret.Key[:])
-		return got
+// mayTake reports whether e takes a name, or leaves it to the entry that has it.
+// The error is a [*ledger.TakenError] where e must not have it.
+//
+//   - An invoice number may be that of many entries; each names the first.
+//   - An identity is free, or that of an entry that e supersedes. Of the earlier
+//     generations that evidence tells of, one that another entry has was sent as
+//     that, and stays with it.
+//   - A list of files stays with the first entry that has it, unless that was
+//     certainly rejected. A sealed entry that has it too names one of them.
+//   - A number or an object of the service belongs to one clientUUID for ever.
+//     The service may give it again to the same one; giving it to another one,
+//     the next generation of an entry too, is a mix-up. It can sign an address
+//     of an object at any time, and an upload there would replace what was
+//     archived.
+func (g *groupCommit) mayTake(before, e ledger.Entry, b nameBinding, ev ledger.Event) (bool, error) {
+	if b.name[0] == byNumber {
+		first, err := g.findSameNumber(e)
+		if err == nil && first != e.SameNumber {
+			err = &ledger.TakenError{What: ledger.TakenNumber, By: first}
+		}
+		return true, err
 	}
-	return ev
-}
-
-// addSameNumber adds to an entry that is opened from evidence whose invoice number it repeats.
-func (g *groupCommit) addSameNumber(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
-	recovered, ok := ev.(ledger.Recovered)
-	if !ok {
-		return ev, nil
+	h, taken, err := g.findHolder(b.name)
+	has := e // its identities are those that it will have
+	if taken && err == nil && h.key != e.Key {
+		has, err = g.loadEntry(h.key)
 	}
-	var err error
-	recovered.SameNumber, err = g.findSameNumber(ledger.Entry{Key: e.Key, Number: recovered.Number})
-	return recovered, err
-}
-
-// addFoundIdentity adds to a registration that was found the clientUUID to
-// which its number was given, where nobody told it: an entry may not list the
-// number any more, and then only the bucket of names knows the generation.
-func (g *groupCommit) addFoundIdentity(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
-	found, ok := ev.(ledger.RegistrationFound)
-	if !ok || !found.ID.IsZero() {
-		return ev, nil
-	}
-	h, taken, err := g.findHolder(remoteName(found.Remote))
-	if err == nil && taken && h.key == e.Key {
-		found.ID = identityOf(e, h.generation)
-	}
-	return found, err
-}
-
-// bindRemote binds the service's number. A number belongs to one clientUUID for ever. The
-// service may give it again to the same one; giving it to another one is a mix-up.
-func (g *groupCommit) bindRemote(d *draft, e ledger.Entry, r archive.RemoteID, generation uint8) error {
-	return g.bindServiceName(d, e, remoteName(r), generation, ledger.TakenRemote)
-}
-
-// bindObject binds the object that an upload address leads to, by the same rule. It is never free again: the service can
-// sign an address of it at any time, and an upload there would replace what was archived. The next generation of an entry
-// is another clientUUID: an object that it shares with the former one is a mix-up too.
-func (g *groupCommit) bindObject(d *draft, e ledger.Entry, o archive.ObjectDigest, generation uint8) error {
-	return g.bindServiceName(d, e, objectName(o), generation, ledger.TakenObject)
-}
-
-// bindServiceName binds a name that the service gave to one generation of e. what says in words what the name is of.
-func (g *groupCommit) bindServiceName(d *draft, e ledger.Entry, name []byte, generation uint8, what string) error {
-	first, taken, err := g.findHolder(name)
 	if err != nil {
-		return err
+		return false, err
 	}
-	id := identityOf(e, generation)
-	if taken {
-		had := e // its identities are those that it will have
-		if first.key != e.Key {
-			if had, err = g.loadEntry(first.key); err != nil {
-				return err
-			}
+	_, isEvidence := ev.(ledger.Recovered)
+	switch b.name[0] {
+	case byID:
+		if isEvidence && !bytes.Equal(b.name, idName(e.ID)) {
+			return !taken, nil
 		}
-		// The service bound one number to two documents. Nothing may be uploaded on such an answer.
-		if identityOf(had, first.generation) != id {
-			return &ledger.TakenError{What: what, By: first.key}
+		isFree, err := !taken, error(nil)
+		if taken {
+			isFree, err = g.supersedes(e, h.key)
+		}
+		if err == nil && !isFree {
+			err = &ledger.TakenError{What: ledger.TakenID, By: h.key}
+		}
+		return true, err
+	case byContent:
+		isFree := !taken || has.IsCertainlyRejected()
+		if !isFree && !isEvidence && has.State != ledger.Rejected && has.ID != e.ID && e.SameContent.IsZero() {
+			err = &ledger.TakenError{What: ledger.TakenFiles, By: h.key}
+		}
+		return isFree, err
+	}
+	id := identityOf(e, b.to.generation)
+	isMixUp := taken && identityOf(has, h.generation) != id
+	for _, o := range namesOf(before) { // what this very change was given is not yet bound
+		if bytes.Equal(o.name, b.name) && identityOf(before, o.to.generation) != id {
+			isMixUp, h = true, o.to
 		}
 	}
-	for _, b := range namesOf(d.entry) { // what this very change was given is not yet bound
-		if bytes.Equal(b.name, name) && identityOf(d.entry, b.to.generation) != id {
-			return &ledger.TakenError{What: what, By: e.Key}
+	if isMixUp {
+		err = &ledger.TakenError{What: map[byte]string{byRemote: ledger.TakenRemote, byObject: ledger.TakenObject}[b.name[0]], By: h.key}
+	}
+	return true, err
+}
+
+// supersedes reports whether e is another entry, or supersedes it, directly or
+// through others: those took the same generations before.
+func (g *groupCommit) supersedes(e ledger.Entry, other archive.Key) (bool, error) {
+	// The chain of superseded entries ends at the first one, so the loop ends.
+	for e.Key != other {
+		if e.Supersedes.IsZero() {
+			return false, nil
+		}
+		var err error
+		if e, err = g.loadEntry(e.Supersedes); err != nil {
+			return false, err
 		}
 	}
-	d.bindings = append(d.bindings, nameBinding{name, holder{e.Key, generation}})
-	return nil
+	return true, nil
+}
+
+// complete adds to an event what the ledger alone knows: of an upload address,
+// the digest of the object that it leads to; of evidence, the entry whose
+// invoice number it repeats; of a registration that was found, the clientUUID to
+// which its number was given. An entry may not list the number any more, and
+// then only the bucket of names knows the generation.
+func (g *groupCommit) complete(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
+	switch ev := ev.(type) {
+	case ledger.TicketReceived:
+		// The address itself is wiped once it is spent; its digest stays and recognises the object for ever.
+		ev.Ticket.Object = ev.Ticket.URL.ObjectDigest(g.Secret.Key[:])
+		return ev, nil
+	case ledger.Recovered:
+		var err error
+		ev.SameNumber, err = g.findSameNumber(ledger.Entry{Key: e.Key, Number: ev.Number})
+		return ev, err
+	case ledger.RegistrationFound:
+		if !ev.ID.IsZero() {
+			return ev, nil
+		}
+		h, taken, err := g.findHolder(remoteName(ev.Remote))
+		if err == nil && taken && h.key == e.Key {
+			ev.ID = identityOf(e, h.generation)
+		}
+		return ev, err
+	}
+	return ev, nil
 }
