@@ -66,9 +66,6 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 		if found.Failed == "" {
 			checked = found.At
 		}
-		if found.Failed == "" && len(found.Ledger) == 0 {
-			d.ledger.NoteSound()
-		}
 		if !found.MayPass || found.At.Sub(checked) >= longestBlind {
 			c.mu.Lock()
 			c.last = found

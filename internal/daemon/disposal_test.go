@@ -23,6 +23,7 @@ import (
 	"vaultd/internal/operator"
 	"vaultd/internal/proof"
 	"vaultd/internal/selfcheck"
+	"vaultd/internal/spool"
 	"vaultd/internal/test/kit"
 )
 
@@ -294,6 +295,32 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// I26: a package that cannot be read is a finding of its own, and hides neither
+// the next one nor that the ledger itself was found sound.
+func TestCheck_I26_APackageThatCannotBeRead(t *testing.T) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
+		h.lost.Store(true)
+		h.drop("Huber 88", "88", "one", false)
+		h.pass()
+		h.drop("Otto 19", "19", "two", false)
+		h.pass()
+		h.becomes("Huber 88 packaged", "Otto 19 packaged")
+		all, marker := h.byFolder(), filepath.Join(h.cfg.StateDir, "ledger.opening")
+		packageOf := func(folder string) string {
+			e := all[folder]
+			return filepath.Join(h.cfg.StateDir, "spool", spool.PackageName(e.Route, e.Key))
+		}
+		h.must(errors.Join(os.Remove(packageOf("Huber 88")), os.Mkdir(packageOf("Huber 88"), 0o700),
+			os.WriteFile(packageOf("Otto 19"), []byte("another"), 0o600), os.WriteFile(marker, nil, 0o600)))
+		c := h.d.selfChecker().Check(h.t.Context())
+		kit.Check(t, c.Failed == "" && len(c.Ledger) == 0 && len(c.Unread) == 1 && len(c.Files) == 1, "check = %+v, want one unread and one that differs", c)
+		kit.Holds(t, "unread", strings.Join(c.Unread, "\n"), all["Huber 88"].Key.String(), "its package cannot be read")
+		kit.Holds(t, "differs", strings.Join(c.Files, "\n"), all["Otto 19"].Key.String())
+		kit.Fails(t, "the marker of a ledger that was found sound", kit.Err(os.Lstat(marker)), os.ErrNotExist)
+		h.must(os.Remove(packageOf("Huber 88")))
+	})
 }
 
 // The same where only the receipt in it may not be read.

@@ -166,8 +166,8 @@ func (s *StatusSummary) addCheckNeeds(c Clock) {
 		Do: "keep the file; restore the newest backup, or rebuild the ledger (docs/recovery.md)", Names: firstFew(k.Ledger)})
 	s.add(Need{What: "files", Count: len(k.Files), Text: FormatCount(len(k.Files), "file is", "files are") + " not what the ledger says" + at,
 		Do: "look at the disk; a package is made again from its folder; a claimed folder can only be put back where it was", Names: firstFew(k.Files)})
-	s.add(Need{What: "check", Count: len(k.Unread), Text: FormatCount(len(k.Unread), "folder", "folders") + " could not be read, so nothing is known of them" + at,
-		Do: "give the user vaultd runs as the right to read the drop folder (docs/samba.md), or mend the share; it is looked at again by itself", Names: firstFew(k.Unread)})
+	s.add(Need{What: "check", Count: len(k.Unread), Text: FormatCount(len(k.Unread), "folder or package", "folders and packages") + " could not be read, so nothing is known of them" + at,
+		Do: "give the user vaultd runs as the right to read the drop folder (docs/samba.md), or mend the share or the disk; it is looked at again by itself", Names: firstFew(k.Unread)})
 	if k.Failed != "" {
 		s.add(Need{What: "check", Count: 1, Text: "the ledger could not be checked: " + untilNewline(k.Failed), Do: "it is tried again in an hour; see the log"})
 	}

@@ -101,8 +101,8 @@ type LedgerCheck struct {
 	OK     bool      `json:"ok"`
 	Ledger []string  `json:"ledger"` // what is wrong with it
 	Files  []string  `json:"files"`  // packages and receipts that are not what the ledger says
-	Unread []string  `json:"unread"` // receipts that could not be read: nothing is known of them
-	Failed string    `json:"failed"` // why it could not be made
+	Unread []string  `json:"unread"` // packages and folders that could not be read: nothing is known of them
+	Failed string    `json:"failed"` // why the ledger could not be checked
 }
 
 // Need is one kind of thing that a person must see to.

@@ -21,9 +21,9 @@ type Result struct {
 	At     time.Time // when it ended; zero: none has yet
 	Ledger []string  // what is wrong with the ledger: the first few, in words
 	Files  []string  // packages and claimed folders that are not what the ledger says
-	Unread []string  // kept and claimed folders that could not be read: nothing is known of them
+	Unread []string  // packages and folders that could not be read: nothing is known of them
 	Kept   int       // kept folders about which something new was found
-	Failed string    // why it could not be made; empty: it was
+	Failed string    // why the ledger could not be checked; empty: it was
 
 	MayPass bool // it failed for want of time, memory or room alone, and may succeed without anybody
 }
@@ -56,7 +56,10 @@ const (
 )
 
 // unreadError says that a file could not be read. That is no word about the file: neither that it is gone nor that it is another.
-type unreadError struct{ cause error }
+type unreadError struct {
+	what  string
+	cause error
+}
 
 // Error names no folder.
 func (e *unreadError) Error() string {
@@ -66,7 +69,7 @@ func (e *unreadError) Error() string {
 	} else if errno, ok := errors.AsType[syscall.Errno](e.cause); ok {
 		why = errno.Error()
 	}
-	return "its folder cannot be read, and nothing is known of it: " + why
+	return "its " + e.what + " cannot be read, and nothing is known of it: " + why
 }
 
 // Check makes one check: of a copy of the ledger, then of the files.
@@ -78,11 +81,12 @@ func (c *Checker) Check(ctx context.Context) (r Result) {
 	} else if err != nil {
 		r.Failed, r.MayPass = err.Error(), isOfWant(err)
 	} else if len(r.Ledger) == 0 {
+		c.Ledger.NoteSound() // now, because a kill during what follows says nothing of it
 		err := c.CheckFiles(ctx, &r)
 		if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
 			r.Ledger = append(r.Ledger, broken.What)
 		} else if err != nil {
-			r.Failed = err.Error()
+			r.Unread = append(r.Unread, "the rest was not read: "+err.Error())
 		}
 	}
 	r.At = c.Now().Wall
@@ -153,7 +157,6 @@ func (c *Checker) checkEntries(ctx context.Context, looks map[string]*look, r *R
 		now, ok, readErr := c.Ledger.Entry(e.Key) // it may have moved on meanwhile
 		list := &r.Files
 		if unread, is := errors.AsType[*unreadError](err); is {
-			looks[e.Drop].unread++
 			list, what, err = &r.Unread, unread.Error(), nil
 		}
 		if ok && readErr == nil && now.Rev == e.Rev && what != "" && len(*list) < namedFew {
@@ -165,22 +168,22 @@ func (c *Checker) checkEntries(ctx context.Context, looks map[string]*look, r *R
 
 func (c *Checker) checkFile(ctx context.Context, l *look, e ledger.Entry, r *Result) (what string, err error) {
 	if e.State >= ledger.Packaged && e.State <= ledger.Unclear && !e.Package.IsZero() {
-		if what, err := c.checkPackage(ctx, e); err != nil || what != "" {
-			return what, err
-		}
+		what, err = c.checkPackage(ctx, e)
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
 	}
 	switch {
-	case l == nil:
-		return "", context.Cause(ctx)
+	case err != nil || what != "" || l == nil:
+		return what, err
 	case e.NeedsReconcile:
 		l.isPart = true
-		return "", context.Cause(ctx)
 	case e.Source == ledger.Claimed:
 		return l.lookForClaim(e)
 	case e.Source == ledger.Kept && (e.State == ledger.Archived || e.State == ledger.Delivered):
 		return "", c.lookAtKept(ctx, l, e, r)
 	}
-	return "", context.Cause(ctx)
+	return "", nil
 }
 
 // checkPackage compares a package in the spool with its digest.
@@ -190,7 +193,7 @@ func (c *Checker) checkPackage(ctx context.Context, e ledger.Entry) (what string
 	case errors.Is(err, fs.ErrNotExist): // it is made anew when it is needed
 		return "", nil
 	case err != nil:
-		return "", err
+		return "", &unreadError{"package", err}
 	case !intact:
 		return "its package in the spool has another digest than when it was sealed", nil
 	}

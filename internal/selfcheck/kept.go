@@ -73,7 +73,8 @@ func (l *look) sort(err error) error {
 		l.away = true
 		return nil
 	}
-	return &unreadError{err}
+	l.unread++
+	return &unreadError{"folder", err}
 }
 
 // lookForClaim looks whether a claimed folder is in its place.
