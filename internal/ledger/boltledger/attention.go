@@ -34,49 +34,18 @@ func attentionKey(e ledger.Entry) []byte {
 // CountAttention counts the entries of a class that were taken before a time; zero: all of them.
 // It reads the keys of the index and no entry.
 func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (counts []ledger.AttentionCount, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		queues, err := queuesOf(tx, classBit|ledger.Step(class))
-		if err != nil {
-			return err
-		}
-		for _, queue := range queues {
-			c, err := countClass(tx, queuePrefix(classBit|ledger.Step(class), queue), before)
-			if err != nil {
-				return err
-			}
+	last := ""
+	err = l.visitClass(class, before, func(_ *bbolt.Tx, queue string, at time.Time, _ archive.Key) (bool, error) {
+		if counts == nil || queue != last {
+			last = queue
 			drop, vault, _ := strings.Cut(queue, "\x00")
-			c.Drop, c.Vault = drop, archive.VaultID(vault)
-			counts = append(counts, c)
+			counts = append(counts, ledger.AttentionCount{Drop: drop, Vault: archive.VaultID(vault)})
 		}
-		return nil
+		c := &counts[len(counts)-1]
+		c.Entries, c.Oldest = c.Entries+1, at
+		return true, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("count what people are told of: %w", err)
-	}
-	return counts, nil
-}
-
-// countClass counts the keys of one drop folder and vault; the oldest one is
-// told of whatever its time.
-func countClass(tx *bbolt.Tx, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
-	cur := tx.Bucket(dueBucket).Cursor()
-	k, _ := cur.Seek(prefix)
-	if _, c.Oldest, _, err = decodeDueKey(k); err != nil {
-		return c, err
-	}
-	for end := endOfCount(prefix, before); k != nil && bytes.Compare(k, end) < 0; k, _ = cur.Next() {
-		c.Entries++
-	}
-	return c, nil
-}
-
-// endOfCount is the first key of a queue that does not count: the one at that time, or with
-// the zero time the one after the queue.
-func endOfCount(prefix []byte, before time.Time) []byte {
-	if before.IsZero() {
-		return append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, 8)...)
-	}
-	return binary.BigEndian.AppendUint64(bytes.Clone(prefix), uint64(max(nanosOf(before), 0)))
+	return counts, err
 }
 
 // LatestAttention returns the last few entries of a class that were taken before a time (zero:
@@ -91,11 +60,43 @@ func (l *Ledger) LatestAttention(class ledger.Attention, before time.Time, limit
 // of each drop folder and vault the latest first and no more than limit. It is one read
 // transaction: fn must be quick.
 func (l *Ledger) VisitAttention(class ledger.Attention, before time.Time, limit int, fn func(ledger.Entry)) error {
+	n, last := 0, ""
+	return l.visitClass(class, before, func(tx *bbolt.Tx, queue string, _ time.Time, key archive.Key) (bool, error) {
+		if queue != last {
+			n, last = 0, queue
+		}
+		if n++; n > limit {
+			return false, nil
+		}
+		e, err := readDueEntry(tx, key)
+		if err == nil {
+			fn(e)
+		}
+		return true, err
+	})
+}
+
+// visitClass calls fn with what a class has before a time, of each drop folder and vault the
+// latest first, until fn says that these are enough of it.
+func (l *Ledger) visitClass(class ledger.Attention, before time.Time, fn func(tx *bbolt.Tx, queue string, at time.Time, key archive.Key) (more bool, err error)) error {
+	step := classBit | ledger.Step(class)
 	err := l.view(func(tx *bbolt.Tx) error {
-		queues, err := queuesOf(tx, classBit|ledger.Step(class))
+		queues, err := queuesOf(tx, step)
 		for _, queue := range queues {
-			if err == nil {
-				err = visitClass(tx, queuePrefix(classBit|ledger.Step(class), queue), before, limit, fn)
+			cur, prefix := tx.Bucket(dueBucket).Cursor(), queuePrefix(step, queue)
+			// Backwards from the first key that does not count: the latest come first without reading the others.
+			k, _ := cur.Seek(endOfCount(prefix, before))
+			if k == nil {
+				k, _ = cur.Last()
+			} else {
+				k, _ = cur.Prev()
+			}
+			for more := true; more && err == nil && bytes.HasPrefix(k, prefix); k, _ = cur.Prev() {
+				var at time.Time
+				var key archive.Key
+				if _, at, key, err = decodeDueKey(k); err == nil {
+					more, err = fn(tx, queue, at, key)
+				}
 			}
 		}
 		return err
@@ -106,26 +107,11 @@ func (l *Ledger) VisitAttention(class ledger.Attention, before time.Time, limit 
 	return nil
 }
 
-func visitClass(tx *bbolt.Tx, prefix []byte, before time.Time, limit int, fn func(ledger.Entry)) error {
-	cur := tx.Bucket(dueBucket).Cursor()
-	// Backwards from the first key that does not count: the latest come first without reading the others.
-	k, _ := cur.Seek(endOfCount(prefix, before))
-	if k == nil {
-		k, _ = cur.Last()
-	} else {
-		k, _ = cur.Prev()
+// endOfCount is the first key of a queue that does not count: the one at that time, or with
+// the zero time the one after the queue.
+func endOfCount(prefix []byte, before time.Time) []byte {
+	if before.IsZero() {
+		return append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, 8)...)
 	}
-	for n := 0; n < limit && bytes.HasPrefix(k, prefix); n++ {
-		_, _, key, err := decodeDueKey(k)
-		if err != nil {
-			return err
-		}
-		e, err := readDueEntry(tx, key)
-		if err != nil {
-			return err
-		}
-		fn(e)
-		k, _ = cur.Prev()
-	}
-	return nil
+	return binary.BigEndian.AppendUint64(bytes.Clone(prefix), uint64(max(nanosOf(before), 0)))
 }

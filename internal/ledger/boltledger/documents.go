@@ -3,6 +3,7 @@ package boltledger
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 
 	"go.etcd.io/bbolt"
@@ -15,31 +16,23 @@ import (
 // other entries list. It reads all documents, in parts, unless each file is found.
 func (l *Ledger) CountHeldFiles(ctx context.Context, files []archive.Digest, isSkipped func(archive.Key) bool) (held int, err error) {
 	missing := slices.Clone(files)
-	for next := []byte{}; next != nil && len(missing) > 0; {
-		if ctx.Err() != nil {
-			return held, context.Cause(ctx)
+	r := reading[bool]{what: "documents", buckets: [][]byte{docBucket}, decode: func(_ *bbolt.Tx, _, k, v []byte) (bool, error) {
+		if !isNote(k) && !isSkipped(archive.Key(k)) {
+			missing = slices.DeleteFunc(missing, func(d archive.Digest) bool { return bytes.Contains(v, d[:]) })
 		}
-		err := l.view(func(tx *bbolt.Tx) error {
-			c := tx.Bucket(docBucket).Cursor()
-			k, v := c.Seek(next)
-			for n := 0; k != nil && n < chunkDocuments; n++ {
-				if len(k) == len(archive.Key{}) && !isSkipped(archive.Key(k)) {
-					missing = slices.DeleteFunc(missing, func(d archive.Digest) bool { return bytes.Contains(v, d[:]) })
-				}
-				k, v = c.Next()
-			}
-			next = slices.Clone(k)
-			return nil
-		})
-		if err != nil {
-			return held, err
+		return true, nil
+	}}
+	err = r.inParts(l.view, func([]bool) error {
+		if len(missing) == 0 {
+			return errEnough
 		}
+		return context.Cause(ctx)
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
 	}
-	return len(files) - len(missing), nil
+	return len(files) - len(missing), err
 }
-
-// chunkDocuments is how many documents one transaction of CountHeldFiles reads.
-const chunkDocuments = 4096
 
 func readDocument(tx *bbolt.Tx, key archive.Key) (d ledger.Document, ok bool, err error) {
 	record := tx.Bucket(docBucket).Get(key[:])

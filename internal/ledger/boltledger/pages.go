@@ -86,7 +86,8 @@ func (l *Ledger) checkPagesHere(ctx context.Context) error {
 	}
 	// First, because bbolt notes each page that a page says to go on over: a
 	// wrong number would fill the memory.
-	if err := checkSpans(tx); err != nil {
+	free, err := checkSpans(tx)
+	if err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	select {
@@ -99,43 +100,31 @@ func (l *Ledger) checkPagesHere(ctx context.Context) error {
 		l.isAstray = true
 		return context.Cause(ctx)
 	}
-	if known, listed := countFree(tx), l.db.Stats(); known != listed.FreePageN+listed.PendingPageN {
-		err = damage("%d of the free pages are pages of the file, and %d are listed", known, listed.FreePageN+listed.PendingPageN)
+	// The list of free pages may name others as well, which a commit would use and
+	// bbolt's check passes over.
+	if s := l.db.Stats(); free != s.FreePageN+s.PendingPageN {
+		err = damage("%d of the free pages are pages of the file, and %d are listed", free, s.FreePageN+s.PendingPageN)
 	}
 	return errors.Join(err, tx.Rollback())
 }
 
-// checkSpans checks that each page in use ends within the file.
-func checkSpans(tx *bbolt.Tx) error {
+// checkSpans checks that each page in use ends within the file, and counts the free ones.
+func checkSpans(tx *bbolt.Tx) (free int, err error) {
 	last := int(tx.Size() / int64(tx.DB().Info().PageSize))
 	for id := 2; id < last; id++ {
 		page, err := tx.Page(id)
-		if err != nil || page == nil {
-			return err
-		}
-		if page.Type == "free" {
-			continue
-		}
-		if page.OverflowCount < 0 || page.OverflowCount >= last-id {
-			return damage("page %d goes on over %d pages, of %d in the file", id, page.OverflowCount, last)
-		}
-		id += page.OverflowCount
-	}
-	return nil
-}
-
-// countFree counts the free pages of the file. The list of them may name others
-// as well, which a commit would use and bbolt's check passes over.
-func countFree(tx *bbolt.Tx) (n int) {
-	for id := 2; ; id++ {
-		page, err := tx.Page(id)
-		if err != nil || page == nil {
-			return n
-		}
-		if page.Type == "free" {
-			n++
+		switch {
+		case err != nil || page == nil:
+			return free, err
+		case page.Type == "free":
+			free++
+		case page.OverflowCount < 0 || page.OverflowCount >= last-id:
+			return free, damage("page %d goes on over %d pages, of %d in the file", id, page.OverflowCount, last)
+		default:
+			id += page.OverflowCount
 		}
 	}
+	return free, nil
 }
 
 // closeFile closes the file, and leaves it mapped where bbolt still reads it.
