@@ -157,11 +157,12 @@ func TestReconcile_I2_I4_I32_ArchivedEntries(t *testing.T) {
 func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 	sum := archive.Sum([]byte("a PDF"))
 	id := archive.DerivePDFID("AP@in.example", sum)
-	note := proof.Delivery{Key: archive.NewKey(time.Now()).String(), Route: ledger.PDF, ID: id.String(), BumID: "b1", Receiving: "AP@in.example",
+	note := proof.Delivery{Format: "vaultd-delivery-1", Key: archive.NewKey(time.Now()).String(), Route: ledger.PDF, ID: id.String(), BumID: "b1", Receiving: "AP@in.example",
 		Files: []proof.ReceiptFile{{Path: "scan1.pdf", Size: 5, SHA256: sum.String()}}, Sent: proof.ReceiptZIP{Size: 5, SHA256: sum.String()},
 		Delivered: time.Now().UTC().Format(time.RFC3339Nano)}
-	key, ev, doc, err := parseDelivery(note)
+	is, err := Drop{Route: ledger.PDF}.parseDelivery(note.Encode(), "")
 	kit.Must(t, err)
+	key, ev, doc := is.key, is.event, is.doc
 	ev.Drop, ev.Dest = "scans", "_delivered/2026-11/scan1.pdf"
 	found, err := ledger.Transition(ledger.Entry{Key: key}, ev, archive.Instant{Wall: time.Now()})
 	kit.Must(t, err)
@@ -177,7 +178,7 @@ func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 	}, func(t *testing.T, spoil func(*proof.Delivery)) {
 		bad := note
 		spoil(&bad)
-		_, _, _, err := parseDelivery(bad)
+		_, err := Drop{Route: ledger.PDF}.parseDelivery(bad.Encode(), "")
 		kit.Check(t, err != nil, "believed")
 	})
 }

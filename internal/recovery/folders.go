@@ -23,11 +23,10 @@ func (p *comparison) readFolders(ctx context.Context) error {
 		if d.Folder == nil {
 			continue
 		}
-		if err := p.readDelivered(ctx, d); err != nil {
-			return err
-		}
-		if err := p.readArchived(ctx, d); err != nil {
-			return fmt.Errorf("look through the archived folders of drop %s: %w", d.Name, err)
+		for _, kind := range []drop.Kind{drop.Delivered, drop.Archived} {
+			if err := p.readPlaced(ctx, d, kind); err != nil {
+				return fmt.Errorf("look through %s of drop %s: %w", kind, d.Name, err)
+			}
 		}
 		// The archived folders came first: a receipt may already have opened the entry of a claimed folder.
 		if err := p.openClaimedFolders(ctx, d); err != nil {
@@ -40,35 +39,6 @@ func (p *comparison) readFolders(ctx context.Context) error {
 		}
 	}
 	return p.commitChanges(ctx)
-}
-
-// readArchived reads the archived folders of a drop. Those whose receipt is
-// signed, and whose files are those that it lists, come first: a copy of the
-// receipt in another folder, or a forged one, leaves their number and identity
-// to them. The rest is read in a second pass.
-func (p *comparison) readArchived(ctx context.Context, d Drop) error {
-	p.later = map[drop.Inode]bool{}
-	for p.first = true; ; p.first = false {
-		for l, err := range d.Folder.PlacedFolders(drop.Archived) {
-			if errors.Is(err, drop.ErrUnexpectedItem) {
-				if p.first {
-					p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
-				}
-				continue
-			}
-			if err == nil && (p.first || p.later[l.Inode]) {
-				err = p.readArchivedFolder(ctx, d, l)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		// The second pass finds in the ledger what the first one opened. A crash
-		// here leaves the rest for the next comparison.
-		if err := p.commitChanges(ctx); err != nil || !p.first || len(p.later) == 0 {
-			return err
-		}
-	}
 }
 
 // openClaimedFolders opens an entry for every claimed folder that has none. It is in doubt, because it may have been sent.
@@ -107,93 +77,6 @@ func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
 		}
 	}
 	return nil
-}
-
-// readArchivedFolder reads one archived folder and its receipt, in the pass whose turn it is.
-func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	ev, isForNow, err := p.readEvidence(ctx, d, l)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		// Somebody took the folder away in the meantime.
-		return nil
-	case err != nil && !isBadReceipt(err):
-		return err
-	case err != nil:
-		p.report.Folders.Unbelieved.add(Finding{Text: d.Name + "/" + l.Path + ": " + err.Error()})
-		return nil
-	case !isForNow:
-		return nil
-	}
-	if ev.differs != "" {
-		p.report.Folders.Differ.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path + ": " + ev.differs})
-	}
-	e, ok, err := p.Book.Entry(ev.key)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return p.openArchivedFolder(ctx, d, l, ev)
-	case !e.NeedsReconcile:
-		return nil
-	}
-	return p.placeArchivedFolder(ctx, d, l, ev, e)
-}
-
-// placeArchivedFolder notes that the folder of an unconfirmed entry was kept,
-// by its receipt.
-func (p *comparison) placeArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence, e ledger.Entry) error {
-	place := d.Name + "/" + l.Path
-	_, ours := e.GenerationOf(ev.sealed.ID)
-	at := cmp.Or(p.keptAt[e.Key], e.Dest)
-	switch {
-	case !e.ID.IsZero() && !ours:
-		p.report.Folders.Unbelieved.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Text: place + ": its receipt bears the key of another document's entry"})
-		return nil
-	case e.Drop == d.Name && at != "" && at != l.Path && e.Source != ledger.Claimed && (ev.unsigned != "" || ev.differs != "" || p.keptAt[e.Key] != ""):
-		p.report.Folders.Unbelieved.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Text: place + ": its receipt is a copy of the one in " + at})
-		return nil
-	}
-	p.keptAt[e.Key] = l.Path
-	if e.State != ledger.Discovered || d.hasClaimedFolder(e.Key) {
-		return nil
-	}
-	// The restored ledger knows the folder as claimed only. Its receipt proves that it was packed since, and as what.
-	if _, taken, err := p.Book.FindByID(ev.sealed.ID); err != nil || taken {
-		return err
-	}
-	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: place})
-	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &ev.doc, Events: []ledger.Event{ev.sealed}})
-}
-
-// openArchivedFolder opens an entry for an archived folder that the ledger does not know. The entry is in doubt until the archive
-// confirms the receipt.
-func (p *comparison) openArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence) error {
-	by, taken, err := p.Book.FindByRemote(ev.receipt.BumID)
-	if err == nil && !taken {
-		by, taken, err = p.Book.FindByID(ev.sealed.ID)
-	}
-	if err != nil {
-		return err
-	}
-	if taken || ev.unsigned != "" && d.hasClaimedFolder(ev.key) {
-		// One registration has one entry. A copied folder or a forged receipt must not get a second one.
-		p.report.Folders.Unbelieved.add(Finding{Key: by, Remote: ev.receipt.BumID, Text: d.Name + "/" + l.Path + ": what its receipt names belongs to another entry"})
-		return nil
-	}
-	found := &p.report.Folders.Receipts
-	if ev.unsigned != "" {
-		found = &p.report.Folders.Alone
-	}
-	found.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path})
-	return p.addChange(ctx, ledger.Change{Key: ev.key, Document: &ev.doc, Events: []ledger.Event{ev.recoveredEvent(d, l)}})
-}
-
-func isBadReceipt(err error) bool {
-	_, is := errors.AsType[*badReceiptError](err)
-	return is
 }
 
 // hasClaimedFolder reports whether a claimed folder has this key. It also does so where that cannot be found out.

@@ -110,26 +110,6 @@ func (d Drop) openUnpacked(e ledger.Entry, returned drop.PlacedFolder) (*durable
 	return dir, nil
 }
 
-// identifyDelivered tells an entry that was never packed, as far as this ledger knows, what its delivery note proves that it is. A later generation
-// of an identity does not tell which others the entry had.
-func (p *comparison) identifyDelivered(ctx context.Context, e ledger.Entry, note ledger.Recovered, doc ledger.Document) error {
-	if note.Generation > 0 {
-		return nil
-	}
-	is, err := p.admitIdentity(ctx, e, sealedAs(note), doc)
-	if err != nil || is == nil {
-		return err
-	}
-	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: note.Remote, Text: e.Drop + "/" + note.Dest})
-	// The entry is still in doubt. After a crash before the commit the next comparison reads the note again.
-	return p.addIdentified(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &is.doc, Events: []ledger.Event{is.sealed}}, is.first)
-}
-
-// sealedAs returns what a delivery note says that was packed.
-func sealedAs(note ledger.Recovered) ledger.Sealed {
-	return ledger.Sealed{ID: note.ID, Content: note.Content, Metadata: note.Metadata, Package: note.Package, Seal: note.Seal, Number: note.Number}
-}
-
 // addIdentified adds a change that gives an entry its identity. The rejection that had it before is resolved by that, so that nobody retries it
 // unflagged. After a crash between the two changes it is not resolved, and its retry ends at the identity, which it has not any more.
 func (p *comparison) addIdentified(ctx context.Context, c ledger.Change, first *ledger.Entry) error {
@@ -203,12 +183,15 @@ func (d Drop) asSentOnce() Drop {
 // note lies in it, because vaultd died before it moved the folder, that tells
 // what was delivered.
 func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, e ledger.Entry, environment string) (ledger.Sealed, ledger.Document, error) {
-	noted, note, doc, err := d.readDeliveryIn(ctx, dir, environment, nil)
+	ev, err := d.readNote(dir, drop.Delivered, environment, nil)
+	if err == nil {
+		err = d.compareFiles(ctx, dir, &ev)
+	}
 	switch {
-	case err == nil && noted == e.Key && note.Generation == 0:
-		return sealedAs(note), doc, nil
+	case err == nil && ev.key == e.Key && ev.event.Generation == 0:
+		return ev.sealed(), ev.doc, nil
 	case err != nil && !isBadReceipt(err):
-		return ledger.Sealed{}, doc, err
+		return ledger.Sealed{}, ev.doc, err
 	}
 	return d.identifyContent(ctx, dir, e.Owner)
 }

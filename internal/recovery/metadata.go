@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -12,15 +11,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
-
-// fieldLeftOutDiffers says whether a field that was sent and that the index does not give is a difference. It is not specified
-// which fields the index repeats. So this is an assumption: a field that is left out, null or empty is no difference.
-const fieldLeftOutDiffers = false
-
-// fieldAddedDiffers says whether a field that was not sent and that the index gives is a difference. An archive may add fields
-// that it derives, and then every document would differ for ever. So this is an assumption, too: such a field is counted in the
-// report and is no difference.
-const fieldAddedDiffers = false
 
 // compareMetadata compares the metadata in the index with what was frozen for the entry, and reports each field that differs. All
 // registrations of an entry were sent with the same metadata, so each of its bumIds is compared with it.
@@ -44,14 +34,16 @@ func (p *comparison) compareMetadata(e ledger.Entry, rec archive.IndexRecord, r 
 	}
 	r.Compared++
 	for _, f := range differingFields(ours, rec.Document) {
-		if f.ours == "" && !fieldAddedDiffers {
+		// An archive may add fields that it derives, and then every document would differ for ever. So this is an assumption: such a field is
+		// counted, and is no difference.
+		if f.ours == "" {
 			if r.Added == nil {
 				r.Added = map[string]int{}
 			}
 			r.Added[f.name]++
 			continue
 		}
-		r.Differing.add(Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: shorten(f.ours), Theirs: shorten(f.theirs),
+		r.Differing.add(Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: shorten(f.ours, mostValue), Theirs: shorten(f.theirs, mostValue),
 			Text: fmt.Sprintf("%s is %s here, and %s in the archive's index", f.name, f.quoteValue(f.ours), f.quoteValue(f.theirs))})
 	}
 	return nil
@@ -66,14 +58,12 @@ type field struct {
 }
 
 // differingFields names the fields that differ: amounts by their value, dates as instants, identifiers and additional
-// parameters as sets, all others letter by letter.
-func differingFields(ours, theirs archive.Document) []field {
+// parameters as sets, all others letter by letter. It is not specified which fields the index repeats. So this is an assumption: a field that is
+// left out, null or empty is no difference.
+func differingFields(ours, theirs archive.Document) (all []field) {
 	text := func(name, a, b string) field { return field{name: name, ours: a, theirs: b, same: a == b} }
-	set := func(name string, a, b []string) field {
-		x, y := asSet(a), asSet(b)
-		return field{name: name, ours: x, theirs: y, same: x == y, isSet: true}
-	}
-	all := []field{
+	set := func(name string, a, b string) field { return field{name, a, b, a == b, true} }
+	for _, f := range []field{
 		text("documentType", ours.Type, theirs.Type),
 		text("documentId", ours.Number, theirs.Number),
 		{name: "documentDate", ours: ours.Date, theirs: theirs.Date, same: sameInstant(ours.Date, theirs.Date)},
@@ -88,8 +78,12 @@ func differingFields(ours, theirs archive.Document) []field {
 		set("additionalParameters", quoteParameters(ours.Parameters), quoteParameters(theirs.Parameters)),
 		text("tradingPartner", ours.TradingPartner, theirs.TradingPartner),
 		text("flowDirection", ours.FlowDirection, theirs.FlowDirection),
+	} {
+		if !f.same && f.theirs != "" {
+			all = append(all, f)
+		}
 	}
-	return slices.DeleteFunc(all, func(f field) bool { return f.same || f.theirs == "" && !fieldLeftOutDiffers })
+	return all
 }
 
 // sameAmount compares by value: 119.00 is 119, and 1.19e2 too. Texts that are no numbers must be the same letter by letter.
@@ -115,51 +109,47 @@ func sameInstant(a, b string) bool {
 	return a == b || !x.IsZero() && x.Equal(y)
 }
 
-// asSet writes texts so that it gives the same for the same set: in order, each once.
-func asSet(all []string) string {
-	seen := map[string]bool{}
-	for _, one := range all {
-		seen[one] = true
-	}
-	return strings.Join(slices.Sorted(maps.Keys(seen)), ", ")
-}
-
-// quoteIDs writes identifiers, without empty ones.
-func quoteIDs(ids []string) (all []string) {
+// quoteIDs writes the set of identifiers, without empty ones.
+func quoteIDs(ids []string) string {
+	var all []string
 	for _, id := range ids {
 		if id != "" {
 			all = append(all, strconv.Quote(id))
 		}
 	}
-	return all
+	return asSet(all)
 }
 
-// quoteParameters writes the additional parameters.
-func quoteParameters(ps []archive.Parameter) (all []string) {
+// quoteParameters writes the set of additional parameters.
+func quoteParameters(ps []archive.Parameter) string {
+	var all []string
 	for _, p := range ps {
 		all = append(all, strconv.Quote(p.Key)+"="+strconv.Quote(p.Value))
 	}
-	return all
+	return asSet(all)
+}
+
+// asSet writes texts so that it gives the same for the same set: in order, each once.
+func asSet(all []string) string {
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
 }
 
 // quoteValue gives a value for a sentence of one line, quoted and shortened.
 func (f field) quoteValue(value string) string {
-	const most = 80
-	if value == "" {
+	switch value = shorten(value, 80); {
+	case value == "":
 		return "not given"
-	}
-	if r := []rune(value); len(r) > most {
-		value = string(r[:most-1]) + "…"
-	}
-	if f.isSet {
+	case f.isSet:
 		return value
 	}
 	return strconv.Quote(value)
 }
 
-// shorten bounds what one value takes in memory: the archive's may be of any length.
-func shorten(value string) string {
-	const most = 1000
+// mostValue is how many characters of a value are kept: the archive's may be of any length.
+const mostValue = 1000
+
+func shorten(value string, most int) string {
 	if r := []rune(value); len(r) > most {
 		return string(r[:most-1]) + "…"
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -103,11 +102,10 @@ func (d Drop) readReason(l drop.PlacedFolder) (string, error) {
 		return "", err
 	}
 	defer dir.Close() // read-only
-	file, _, err := durable.OpenRegular(dir.Root(), reasonName)
+	text, err := readNoteFile(dir, reasonName)
 	if err != nil {
 		return "It was given back before the ledger was lost; why is not known.", nil // missing or unreadable
 	}
-	defer file.Close() // read-only
-	text, err := io.ReadAll(io.LimitReader(file, mostReason))
-	return strings.ToValidUTF8(strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n"), ""), err
+	text = text[:min(len(text), mostReason)]
+	return strings.ToValidUTF8(strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n"), ""), nil
 }

@@ -50,10 +50,6 @@ type comparison struct {
 	report Report
 	vaults map[archive.VaultID]*vaultFacts
 
-	// Which archived folders are being read, see readArchived.
-	first bool                // those that are believed by their receipts
-	later map[drop.Inode]bool // the others
-
 	// What is known of entries in doubt.
 	unpacked        map[archive.ID]archive.Key        // those that are not packed yet, by the identity they will get
 	nextGenerations map[archive.ID]archive.Key        // the generations that the lost part of the ledger may have reached

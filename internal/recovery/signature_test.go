@@ -45,8 +45,7 @@ func cutSignature(text []byte) []byte {
 }
 
 // I12, I15: what a receipt says of the archive counts where this ledger signed
-// it. Any other one counts only for the contents of its folder; one that
-// contradicts itself, or can be read in two ways, is ignored.
+// it. Any other one counts only for the contents of its folder, whatever else it says.
 func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T) {
 	stranger := fill.New(t, boltledger.Config{}, ledger.Info{ID: "L-9"})
 	replace := func(old, by string) func(*shed, []byte) []byte {
@@ -79,14 +78,10 @@ func TestRebuild_I12_OnlyASignedReceiptSaysThatADocumentIsArchived(t *testing.T)
 		}, state: ledger.Packaged, says: "its signature is of another one"},
 		"AKeyTwice": {forge: func(s *shed, text []byte) []byte {
 			return replace("\n  \"bumId\":", "\n  \"BumID\": \"bum-x\",\n  \"bumId\":")(s, cutSignature(text))
-		}, says: "is not as vaultd wrote it, and has no signature"},
+		}, state: ledger.Packaged, says: "has no signature"},
 		"AKeyTwice_Signed":     {forge: replace("\n  \"bumId\":", "\n  \"bumId\": \"bum-x\",\n  \"bumId\":"), state: ledger.Packaged, says: "was changed after it was signed"},
-		"RecordOfAnotherBumID": {record: `{"bumId":"bum-of-another","status":"ArchivingSuccessful"}`, forge: cut, says: `contradicts itself: the archive's answer in it is about bumId "bum-of-another"`},
-		"RecordOfAnotherID":    {record: `{"clientUUID":"46AA4CAF-B373-51ED-BBFC-CFD535ABF178","status":"ArchivingSuccessful"}`, forge: cut, says: "about clientUUID"},
-		"RecordOfAnother":      {record: `{"documentId":"Maier 8","status":"ArchivingSuccessful"}`, forge: cut, says: `about documentId "Maier 8"`},
-		"RecordOfAnotherTime":  {record: `{"lastUpdated":"2026-11-19T10:00:01Z","status":"ArchivingSuccessful"}`, forge: cut, says: "is of 2026-11-19T10:00:01Z"},
-		"RecordOfAFailure":     {record: `{"status":"ArchivingFailed"}`, forge: cut, says: `says "ArchivingFailed"`},
-		"RecordSaysTwoThings":  {record: `{"bumId":"bum-Huber-7","bumId":"bum-x","status":"ArchivingSuccessful"}`, forge: cut, says: "gives a field twice"},
+		"RecordOfAnotherBumID": {record: `{"bumId":"bum-of-another","status":"ArchivingSuccessful"}`, forge: cut, state: ledger.Packaged, says: "has no signature"},
+		"RecordOfAFailure":     {record: `{"status":"ArchivingFailed"}`, forge: cut, state: ledger.Packaged, says: "has no signature"},
 		"RecordFits":           {record: `{"bumId":"bum-Huber-7","documentId":"Huber 7","lastUpdated":"2026-11-19T11:00:00+01:00","status":"ArchivingSuccessful"}`, forge: func(_ *shed, text []byte) []byte { return text }, state: ledger.Archived},
 		"RecordOfTheIndex":     {record: `{"archiveId":"a","bumid":"bum-Huber-7","documentId":"Huber 7","archiveDate":"2026-11-19T10:00:00Z"}`, forge: func(_ *shed, text []byte) []byte { return text }, state: ledger.Archived},
 	}, func(t *testing.T, row row) {
