@@ -173,7 +173,7 @@ func (cfg Config) probe(ctx context.Context) func(*os.File) error {
 		return nil
 	}
 	return func(f *os.File) error {
-		cfg.extendStart(selfcheck.LongestProbe, "the pages of the ledger are checked, because a process ended with it open, or to verify it")
+		cfg.extendStart(selfcheck.Longest, "the pages of the ledger are checked, because a process ended with it open, or to verify it")
 		return selfcheck.Probe(ctx, cfg.Executable, f)
 	}
 }

@@ -32,9 +32,8 @@ import (
 const ChildCommand = "check-copy"
 
 const (
-	mostTime = 6 * time.Hour // of the check of one copy
-	copyInIt = 3             // the child's descriptor of the copy
-	mostSaid = 4 << 10       // bytes of a child's error output that are kept
+	copyInIt = 3       // the child's descriptor of the copy
+	mostSaid = 4 << 10 // bytes of a child's error output that are kept
 )
 
 // question is what a child is asked.
@@ -52,49 +51,26 @@ type answer struct {
 	Error  string // why nothing is known
 }
 
-// verifyInChild verifies a copy in a child process. A child that ends by a fault
-// of memory or a panic met damage. Any other end is an error: then the ledger is
-// unchecked.
-func (o Verification) verifyInChild(ctx context.Context, f *os.File, loc *time.Location) (v Verified, err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, mostTime, fmt.Errorf("the check of a copy of the ledger took more than %s, and was given up", mostTime))
-	defer cancel()
-	a, err := askChild(limited, o.Executable, f, question{How: o, Zone: loc.String(), At: o.Now()})
-	if died, ok := errors.AsType[*diedError](err); ok {
-		return damagedPages("reading them ended the process that checked a copy: " + died.how), nil
+// Longest is the longest time for the check of one file by a child.
+const Longest = 6 * time.Hour
+
+// ErrSlow says that a check took too long.
+var ErrSlow = fmt.Errorf("the check of its file took more than %s and was given up: it is unchecked", Longest)
+
+// verifyInChild verifies a copy in a child process.
+func (o Verification) verifyInChild(ctx context.Context, f *os.File, loc *time.Location) (Verified, error) {
+	v, err := askChild(ctx, o.Executable, f, question{How: o, Zone: loc.String(), At: o.Now()})
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
+		return damagedPages(broken.What), nil
 	}
-	if err == nil && a.Error != "" {
-		err = errors.New(a.Error)
-	}
-	return a.Found, err
+	return v, err
 }
-
-// LongestProbe is the longest time for a probe.
-const LongestProbe = time.Hour
-
-// ErrSlow says that a probe took too long, and that the pages are unchecked.
-var ErrSlow = fmt.Errorf("its pages are unchecked, because reading them took more than %s", LongestProbe)
 
 // Probe has a child check the pages of a ledger file. The error is a
 // [ledger.DamageError] or [ErrSlow], or says why else the pages are unchecked.
 func Probe(ctx context.Context, executable string, f *os.File) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, LongestProbe, ErrSlow)
-	defer cancel()
-	a, err := askChild(ctx, executable, f, question{Zone: time.UTC.String(), Probe: true})
-	if died, ok := errors.AsType[*diedError](err); ok {
-		return &ledger.DamageError{What: "reading its pages ended the process that checked them: " + died.how}
-	}
-	switch {
-	case err == nil && a.Damage != "":
-		return &ledger.DamageError{What: a.Damage}
-	case err == nil && a.Error != "":
-		err = errors.New(a.Error)
-	case errors.Is(err, ErrSlow):
-		return err
-	}
-	if err != nil {
-		return fmt.Errorf("check its pages: %w", err)
-	}
-	return nil
+	_, err := askChild(ctx, executable, f, question{Zone: time.UTC.String(), Probe: true})
+	return err
 }
 
 // wantError says that a child was ended before it could answer: for want of
@@ -111,19 +87,17 @@ func isOfWant(err error) bool {
 	return ended || slices.ContainsFunc([]error{boltledger.ErrBusy, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EAGAIN}, isOneOf)
 }
 
-// diedError says that what a child read ended it.
-type diedError struct{ how string }
-
-func (e *diedError) Error() string { return e.how }
-
-// askChild asks a child about the file. The error is a [*diedError] where what
-// it read ended the child.
-func askChild(ctx context.Context, executable string, f *os.File, q question) (a answer, err error) {
+// askChild asks a child about the file. A child that ends by a fault of memory
+// or a panic met damage. After any other end than an answer the file is
+// unchecked.
+func askChild(ctx context.Context, executable string, f *os.File, q question) (v Verified, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, Longest, ErrSlow)
+	defer cancel()
 	c := exec.CommandContext(ctx, executable, ChildCommand)
 	q.How.Executable = ""
 	var in, out bytes.Buffer
 	if err := gob.NewEncoder(&in).Encode(q); err != nil {
-		return a, err
+		return v, err
 	}
 	said := &beginning{}
 	c.Stdin, c.Stdout, c.Stderr, c.ExtraFiles = &in, &out, said, []*os.File{f}
@@ -132,23 +106,28 @@ func askChild(ctx context.Context, executable string, f *os.File, q question) (a
 	runtime.LockOSThread() // the child ends with the thread that started it
 	err = c.Run()
 	runtime.UnlockOSThread()
-	if ctx.Err() != nil {
-		return a, wantError{context.Cause(ctx)}
-	}
-	ended, hasEnded := errors.AsType[*exec.ExitError](err)
-	if hasEnded && isOfDamage(ended.Sys().(syscall.WaitStatus), said.text) {
-		return a, &diedError{ended.String()}
-	}
+	var a answer
 	if err == nil {
 		err = gob.NewDecoder(&out).Decode(&a)
 	}
-	if err != nil {
-		err = fmt.Errorf("the process that checks a copy of the ledger ended without an answer: %w", err)
+	ended, hasEnded := errors.AsType[*exec.ExitError](err)
+	switch {
+	case ctx.Err() != nil:
+		return v, wantError{context.Cause(ctx)}
+	case hasEnded && isOfDamage(ended.Sys().(syscall.WaitStatus), said.text):
+		return v, &ledger.DamageError{What: "reading its pages ended the process that checked them: " + ended.String()}
+	case err != nil:
+		err = fmt.Errorf("the process that checks the ledger ended without an answer: %w", err)
+		if hasEnded && (ended.Sys().(syscall.WaitStatus).Signaled() || strings.Contains(said.text, "fatal error: ")) {
+			err = wantError{err}
+		}
+		return v, err
+	case a.Damage != "":
+		return v, &ledger.DamageError{What: a.Damage}
+	case a.Error != "":
+		return v, errors.New(a.Error)
 	}
-	if hasEnded && (ended.Sys().(syscall.WaitStatus).Signaled() || strings.Contains(said.text, "fatal error: ")) {
-		err = wantError{err}
-	}
-	return a, err
+	return a.Found, nil
 }
 
 // isOfDamage reports whether a child ended because of what it read.

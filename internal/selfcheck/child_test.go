@@ -121,7 +121,7 @@ func TestProbe_I15_I26_WhatItSays(t *testing.T) {
 	}
 	kit.Must(t, probe())
 	t.Setenv(childPID, filepath.Join(t.TempDir(), "pid"))
-	for end, want := range map[string]string{"hang": ErrSlow.Error(), "panic": "the ledger is damaged: reading its pages ended the process", "memory": "check its pages: "} {
+	for end, want := range map[string]string{"hang": ErrSlow.Error(), "panic": "the ledger is damaged: reading its pages ended the process", "memory": "the process that checks the ledger ended without an answer: "} {
 		t.Setenv(childEnds, end)
 		err := probe()
 		kit.Check(t, err != nil && strings.HasPrefix(err.Error(), want) && errors.Is(err, ErrSlow) == (end == "hang"), "a child ends by %s: %v, want %q", end, err, want)
