@@ -72,7 +72,7 @@ func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (ref
 			return nil, err
 		}
 	}
-	g.addLines(lines...)
+	g.addLines(at.Wall, lines...)
 	*made, err = g.storeArrival(stored, next)
 	return nil, err
 }

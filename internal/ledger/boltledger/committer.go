@@ -74,13 +74,28 @@ func (l *Ledger) enqueue(r request) {
 // ledger's own; each change has a result of its own. A change whose
 // caller stopped waiting may still be made.
 func (l *Ledger) Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Result, error) {
+	return l.await(ctx, request{changes: cs})
+}
+
+// askCommitter has the committer do something about the ledger as a whole, and
+// waits for it. What it asked for may still be done when it stopped waiting.
+func (l *Ledger) askCommitter(ctx context.Context, do func(*groupCommit) (refused, err error)) error {
+	rs, err := l.await(ctx, request{do: do})
+	if err == nil {
+		err = rs[0].Err
+	}
+	return err
+}
+
+func (l *Ledger) await(ctx context.Context, r request) ([]ledger.Result, error) {
 	type outcome struct {
 		results []ledger.Result
 		err     error
 	}
 	// Room for one answer: the committer never waits for a caller that stopped waiting.
 	answer := make(chan outcome, 1)
-	l.enqueue(request{changes: cs, then: func(rs []ledger.Result, err error) { answer <- outcome{rs, err} }})
+	r.then = func(rs []ledger.Result, err error) { answer <- outcome{rs, err} }
+	l.enqueue(r)
 	select {
 	case o := <-answer:
 		return o.results, o.err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -62,7 +63,7 @@ func writeEmptyLedger(name string, info ledger.Info) (summary, error) {
 	s := summary{Info: info, Secret: newSecret(), This: incarnation{N: 1, From: 1}}
 	s.Info.Epoch, s.Info.ReceiptKeys = max(info.Epoch, 1), append([]string{s.Secret.publicKey()}, info.ReceiptKeys...)
 	line := ledger.FirstLine(info.ID, info.Environment, info.Created).Encode()
-	s.Head = ledger.Head{}.Next(line)
+	s.Head, s.At = ledger.Head{}.Next(line), info.Created.Truncate(time.Millisecond)
 	db, err := bbolt.Open(name, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	if err != nil {
 		return s, err

@@ -99,6 +99,7 @@ func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 		"LastSuccess":      alterMeta("summary", "Summary.Success", number(1<<62)),
 		"DownloadAtNoTime": put(fetchesBucket, []byte("1234567\x00"), []byte{}),
 		"SecretEmpty":      alterMeta("summary", "Summary.Secret.Key", func([]byte) []byte { return nil }),
+		"TimeOfTheEnd":     alterMeta("summary", "Summary.At", oneMore),
 		"BalanceSeen":      alterMeta("summary", "Summary.Balance.Seen", oneMore),
 		"BalanceOfAState":  alterMeta("summary", "Summary.Balance.States", oneMore),
 		"HeadHash":         alterMeta("summary", "Summary.Head.Hash", another),

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -23,13 +21,20 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, note *ledger.No
 	m.Name = ledger.MarkFetchIntended
 	// A download that is announced is not given up here: the caller must learn whether it is counted.
 	err = l.askCommitter(context.WithoutCancel(ctx), func(g *groupCommit) (refused, err error) {
-		refused, err = markRequest{mark: m, note: note, budget: budget}.apply(g)
+		used, refused = fetchesInMonth(g.tx, m.At, g.ledger.loc)
+		switch {
+		case refused != nil: // what is left of the budget is not known: the download alone is refused
+			return refused, nil
+		case used >= budget:
+			return &ledger.BudgetError{Used: used, Allowed: budget}, nil
+		}
+		refused, err = markRequest{mark: m, note: note, isCounted: true}.apply(g)
 		if refused != nil || err != nil {
 			return refused, err
 		}
-		// Read in the same transaction, after this download was counted.
-		used, err = fetchesInMonth(g.tx, m.At, g.ledger.loc)
-		return nil, err
+		used++
+		// Counted before the call: a crash during the download leaves it counted, because it may have been charged.
+		return nil, g.tx.Bucket(fetchesBucket).Put(fetchKey(m.At, g.Head.N), []byte{})
 	})
 	return used, err
 }
@@ -41,27 +46,6 @@ func (l *Ledger) CountFetches(at time.Time) (n uint64, err error) {
 		return err
 	})
 	return n, err
-}
-
-// countFetch counts an announced download, or refuses it.
-func (g *groupCommit) countFetch(m markRequest) (refused, err error) {
-	switch {
-	case m.mark.Name != ledger.MarkFetchIntended && m.mark.Name != ledger.MarkFetched:
-		return nil, nil
-	case m.mark.Vault == "" || m.mark.Remote == "" || m.mark.Name == ledger.MarkFetched && !slices.Contains(ledger.FetchOutcomes(), m.mark.Cause):
-		return fmt.Errorf("mark the ledger as %s: it needs a vault, a bumId and an outcome: %w", m.mark.Name, ledger.ErrIllegal), nil
-	case m.mark.Name == ledger.MarkFetched:
-		return nil, nil
-	}
-	used, err := fetchesInMonth(g.tx, m.mark.At, g.ledger.loc)
-	if err != nil { // what is left of the budget is not known: the download alone is refused
-		return err, nil
-	}
-	if used >= m.budget {
-		return &ledger.BudgetError{Used: used, Allowed: m.budget}, nil
-	}
-	// Counted before the call: a crash during the download leaves it counted, because it may have been charged.
-	return nil, g.tx.Bucket(fetchesBucket).Put(fetchKey(m.mark.At, g.Head.N+1), []byte{})
 }
 
 // Each announced download has a key of its own, so that a month of any time

@@ -112,8 +112,7 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 		m.Name, m.Cause = word, outcome
 		return l.CommitMark(t.Context(), m, nil)
 	}
-	_, over := errors.AsType[*ledger.BudgetError](mark(ledger.MarkFetchIntended, ""))
-	kit.Check(t, over, "a mark announced a download, want it over budget")
+	kit.Fails(t, "a download beside the budget", mark(ledger.MarkFetchIntended, ""), ledger.ErrIllegal)
 	kit.Fails(t, "a download of nothing",
 		kit.Err(l.IntendFetch(t.Context(), ledger.Mark{Vault: "V", At: began}, nil, 9)), ledger.ErrIllegal)
 	kit.Fails(t, "an unknown outcome", mark(ledger.MarkFetched, "fine"), ledger.ErrIllegal)

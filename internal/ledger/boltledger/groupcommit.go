@@ -107,7 +107,7 @@ func (g *groupCommit) acceptDraft(d draft) error {
 		g.entries[d.entry.Key] = w
 	}
 	w.now = d.entry
-	g.addLines(d.lines...)
+	g.addLines(d.at, d.lines...)
 	if d.clocks != (clockComparison{}) {
 		g.Clocks = d.clocks
 	}
@@ -139,10 +139,10 @@ func (g *groupCommit) acceptDraft(d draft) error {
 	return putValue(g.tx, docBucket, d.entry.Key[:], documentForm.encode(d.doc))
 }
 
-// addLines adds lines to the end of the journal.
-func (g *groupCommit) addLines(lines ...[]byte) {
+// addLines adds lines of one time to the end of the journal.
+func (g *groupCommit) addLines(at time.Time, lines ...[]byte) {
 	for _, line := range lines {
-		g.Head = g.Head.Next(line)
+		g.Head, g.At = g.Head.Next(line), at.Truncate(time.Millisecond)
 	}
 	g.lines = append(g.lines, lines...)
 }
@@ -219,36 +219,29 @@ func (g *groupCommit) storeEntry(w changedEntry) (ledger.Entry, error) {
 
 // updateDerived brings the due index up to date.
 func (g *groupCommit) updateDerived(before, after ledger.Entry) error {
-	isNew := before.State == ledger.None
+	due := g.tx.Bucket(dueBucket)
 	for _, keyOf := range []func(ledger.Entry) []byte{dueKey, attentionKey} {
 		var was []byte
-		if !isNew {
+		if before.State != ledger.None {
 			was = keyOf(before)
 		}
 		is := keyOf(after)
 		if bytes.Equal(was, is) {
 			continue
 		}
-		if err := g.moveDueKey(was, is); err != nil {
-			return err
+		// The old key goes with the commit that brings the new one: a crash leaves no entry due twice, and none that is forgotten.
+		if was != nil {
+			if err := due.Delete(was); err != nil {
+				return err
+			}
+		}
+		if is != nil {
+			if err := due.Put(is, []byte{}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// moveDueKey replaces a key of the due index by another one; nil: there is none.
-func (g *groupCommit) moveDueKey(was, is []byte) error {
-	due := g.tx.Bucket(dueBucket)
-	// The old key goes with the commit that brings the new one: a crash leaves no entry due twice, and none that is forgotten.
-	if was != nil {
-		if err := due.Delete(was); err != nil {
-			return err
-		}
-	}
-	if is == nil {
-		return nil
-	}
-	return due.Put(is, []byte{})
 }
 
 // bucketOf returns where an entry lies.

@@ -31,14 +31,13 @@ type headRecord struct {
 	Hash        string `json:"hash"`
 	Ledger      string `json:"ledger"`
 	Incarnation uint64 `json:"incarnation"` // of the ledger file, as in the name of this one
-	Size        int64  `json:"size"`        // of ledger.db then, in bytes
-	Sum         string `json:"sum"`         // CRC-32C of the other five, as checksum computes it
+	Sum         string `json:"sum"`         // CRC-32C of the other four, as checksum computes it
 
 	isUnreadable bool // the file is there, and none of its slots is whole
 }
 
 func (r headRecord) checksum() string {
-	s := fmt.Sprintf("%d %s %s %d %d", r.N, r.Hash, r.Ledger, r.Incarnation, r.Size)
+	s := fmt.Sprintf("%d %s %s %d", r.N, r.Hash, r.Ledger, r.Incarnation)
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(s), castagnoli))
 }
 
@@ -46,7 +45,6 @@ func (r headRecord) checksum() string {
 // place: whatever a crash does to one, the other holds the commit before.
 type headFile struct {
 	file   *os.File
-	db     string // path of the ledger, whose size is noted
 	ledger string
 	of     uint64    // incarnation
 	n      uint64    // line number that was last written
@@ -81,9 +79,17 @@ func readHead(dir string) (latest *headRecord, err error) {
 		if !ok || latest != nil && n < latest.Incarnation {
 			continue
 		}
-		r, readErr := readHeadFile(pathIn(dir, e.Name()), n)
-		err = errors.Join(err, readErr)
-		if r != nil && r.Incarnation == n {
+		f, openErr := openHeadFile(dir, n, os.O_RDONLY)
+		if openErr != nil {
+			err = errors.Join(err, openErr)
+			continue
+		}
+		r, _ := newestSlot(f)
+		_ = f.Close() // read-only
+		if r == nil { // both slots cannot be torn by one crash: only one is written at a time
+			r = &headRecord{Incarnation: n, isUnreadable: true}
+		}
+		if r.Incarnation == n {
 			latest = r
 		}
 	}
@@ -93,30 +99,15 @@ func readHead(dir string) (latest *headRecord, err error) {
 	return latest, nil
 }
 
-func readHeadFile(name string, incarnation uint64) (*headRecord, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	newest, _, err := newestSlot(f)
-	// Both slots cannot be torn by one crash: only one is written at a time.
-	if err == nil && newest == nil {
-		newest = &headRecord{Incarnation: incarnation, isUnreadable: true}
-	}
-	return newest, err
+func openHeadFile(dir string, incarnation uint64, mode int) (*os.File, error) {
+	return os.OpenFile(pathIn(dir, headNameOf(incarnation)), mode|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }
 
-// newestSlot reads both slots; a slot that does not pass its checksum is none.
-func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
+// newestSlot reads both slots; a slot that does not pass its checksum is none,
+// and so are those of a file that cannot be read.
+func newestSlot(f *os.File) (newest *headRecord, slot int64) {
 	b := make([]byte, 2*slotSize)
-	n, err := f.ReadAt(b, 0)
-	if n == 0 && err != nil {
-		return nil, 0, nil // empty or unreadable, which is the same here
-	}
+	_, _ = f.ReadAt(b, 0)
 	for i := range 2 {
 		var r headRecord
 		text := bytes.TrimSpace(b[i*slotSize : (i+1)*slotSize])
@@ -128,13 +119,13 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 			newest, slot = &r, int64(i)
 		}
 	}
-	return newest, slot, nil
+	return newest, slot
 }
 
 // openHead opens the outside head of a ledger for writing, makes it where it is
 // missing, and brings it up to the end of the journal.
 func openHead(dir string, s summary) (*headFile, error) {
-	h := &headFile{db: pathIn(dir, fileName), ledger: s.Info.ID, of: s.This.N}
+	h := &headFile{ledger: s.Info.ID, of: s.This.N, synced: time.Now()}
 	if err := h.openFile(dir, s.Head); err != nil {
 		return nil, fmt.Errorf("write outside head: %w", err)
 	}
@@ -142,27 +133,24 @@ func openHead(dir string, s summary) (*headFile, error) {
 }
 
 func (h *headFile) openFile(dir string, end ledger.Head) (err error) {
-	name := pathIn(dir, headNameOf(h.of))
-	h.file, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	h.file, err = openHeadFile(dir, h.of, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
-		return h.createFile(dir, end)
+		if err = h.createFile(dir, end); err == nil {
+			h.file, err = openHeadFile(dir, h.of, os.O_RDWR)
+		}
 	}
 	if err != nil {
 		return err
 	}
-	newest, slot, err := newestSlot(h.file)
 	// The next record goes into the other slot, so that the newest one survives a torn write.
-	if newest != nil {
+	if newest, slot := newestSlot(h.file); newest != nil {
 		h.n, h.slot = newest.N, 1-slot
 	}
-	if err == nil && (newest == nil || newest.N != end.N) {
-		// A crash left the head behind. It is brought up and synced before anything new is committed.
-		err = errors.Join(h.writeRecord(end), h.syncFile())
+	// A crash left the head behind. It is brought up and synced before anything new is committed.
+	if err := errors.Join(h.writeRecord(end), h.syncFile()); err != nil {
+		return errors.Join(err, h.file.Close())
 	}
-	if err != nil {
-		err = errors.Join(err, h.file.Close())
-	}
-	return err
+	return nil
 }
 
 // createFile makes the file beside its place, so that it never exists without a
@@ -174,24 +162,15 @@ func (h *headFile) createFile(dir string, end ledger.Head) error {
 	}
 	defer d.Close() // nothing is written through it
 	b, err := h.encodeRecord(end)
-	if err == nil {
-		err = d.WriteFile(headNameOf(h.of), append(b, make([]byte, slotSize)...), 0o600)
-	}
 	if err != nil {
 		return err
 	}
-	h.n, h.slot, h.synced = end.N, 1, time.Now()
-	h.syncs.Add(1)
-	h.file, err = os.OpenFile(pathIn(dir, headNameOf(h.of)), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	return err
+	return d.WriteFile(headNameOf(h.of), append(b, make([]byte, slotSize)...), 0o600)
 }
 
 // encodeRecord returns a slot that says that the journal ends at end.
 func (h *headFile) encodeRecord(end ledger.Head) ([]byte, error) {
 	r := headRecord{N: end.N, Hash: end.Hash.String(), Ledger: h.ledger, Incarnation: h.of}
-	if info, err := os.Stat(h.db); err == nil {
-		r.Size = info.Size()
-	}
 	r.Sum = r.checksum()
 	text, err := json.Marshal(r)
 	if err != nil || len(text) >= slotSize {

@@ -170,14 +170,13 @@ type outsideHead struct {
 	Hash        string `json:"hash"`
 	Ledger      string `json:"ledger"`
 	Incarnation uint64 `json:"incarnation"`
-	Size        int64  `json:"size"`
 	Sum         string `json:"sum"`
 }
 
 const headSlot = 512
 
 func (h outsideHead) checksum() string {
-	return fmt.Sprintf("%08x", crc32.Checksum(fmt.Appendf(nil, "%d %s %s %d %d", h.N, h.Hash, h.Ledger, h.Incarnation, h.Size), castagnoli))
+	return fmt.Sprintf("%08x", crc32.Checksum(fmt.Appendf(nil, "%d %s %s %d", h.N, h.Hash, h.Ledger, h.Incarnation), castagnoli))
 }
 
 // readHead returns the newest line of the outside head that is whole.

@@ -26,24 +26,6 @@ func (l *Ledger) CommitMark(ctx context.Context, m ledger.Mark, note *ledger.Not
 	return l.askCommitter(ctx, markRequest{mark: m, note: note}.apply)
 }
 
-// askCommitter has the committer do something about the ledger as a whole, and waits for it.
-func (l *Ledger) askCommitter(ctx context.Context, do func(*groupCommit) (refused, err error)) error {
-	// Room for one answer: a caller that stops waiting holds up nobody. What it asked for may still be done.
-	answer := make(chan error, 1)
-	l.enqueue(request{do: do, then: func(rs []ledger.Result, err error) {
-		if err == nil && len(rs) == 1 {
-			err = rs[0].Err
-		}
-		answer <- err
-	}})
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the ledger: %w", context.Cause(ctx))
-	}
-}
-
 // maxCause bounds what a mark may put into the journal, in bytes.
 const maxCause = 1000
 
@@ -55,43 +37,47 @@ type markRequest struct {
 	epoch       uint64   // raises the ledger's; 0: leaves it
 	receiptKeys []string // in place of the ledger's, with epoch; nil: leaves them
 	incarnation uint64   // that begins with the mark; 0: leaves the ledger's
-	budget      uint64   // downloads that the month may have; of a download alone
+	isCounted   bool     // against the budget: of a download that is announced
+}
+
+// lacks says what a mark needs and does not have; empty: nothing.
+func (m markRequest) lacks(g *groupCommit) string {
+	name, cause, by := m.mark.Name, m.mark.Cause, m.mark.By
+	line, isLine := ledger.ParseReportedCause(cause)
+	_, _, isComparison := ledger.ParseComparedCause(cause)
+	switch {
+	case !slices.Contains(ledger.MarkNames(), name) || len(cause) > maxCause:
+		return "a name that is known, and a short cause"
+	case (m.note == nil) != by.Reason.IsZero() || m.note != nil && m.note.Digest() != by.Reason:
+		return "the note that is its reason"
+	case name == ledger.MarkReconciled && g.Safe.Mark == "":
+		return "a ledger in safe mode"
+	case name == ledger.MarkIndex && (m.mark.Vault == "" || by.Reason.IsZero()):
+		return "a vault and a reason"
+	case name == ledger.MarkReported && (!isLine || line > g.Head.N):
+		return "a line of the journal"
+	case name == ledger.MarkCompared && (m.mark.Vault == "" || !isComparison):
+		return "a vault and an outcome"
+	case (name == ledger.MarkFetchIntended || name == ledger.MarkFetched) && (m.mark.Vault == "" || m.mark.Remote == ""):
+		return "a vault and a bumId"
+	case name == ledger.MarkFetched && !slices.Contains(ledger.FetchOutcomes(), cause):
+		return "an outcome"
+	case name == ledger.MarkFetchIntended && !m.isCounted:
+		return "a place in the budget"
+	}
+	return ""
 }
 
 func (m markRequest) apply(g *groupCommit) (refused, err error) {
-	switch {
-	case !slices.Contains(ledger.MarkNames(), m.mark.Name) || len(m.mark.Cause) > maxCause:
-		return fmt.Errorf("mark the ledger as %q: %w", m.mark.Name, ledger.ErrIllegal), nil
-	case (m.note == nil) != m.mark.By.Reason.IsZero() || m.note != nil && m.note.Digest() != m.mark.By.Reason:
-		return fmt.Errorf("mark the ledger as %s: the note is not the reason: %w", m.mark.Name, ledger.ErrIllegal), nil
-	case m.mark.Name == ledger.MarkReconciled && g.Safe.Mark == "":
-		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Name, ledger.ErrIllegal), nil
-	case m.mark.Name == ledger.MarkIndex && (m.mark.Vault == "" || m.mark.By.Reason.IsZero()):
-		return fmt.Errorf("mark the ledger as %s: it needs a vault and a reason: %w", m.mark.Name, ledger.ErrIllegal), nil
-	case m.mark.Name == ledger.MarkReported:
-		if line, ok := ledger.ParseReportedCause(m.mark.Cause); !ok || line > g.Head.N {
-			return fmt.Errorf("mark the ledger as %s: it needs a line of the journal: %w", m.mark.Name, ledger.ErrIllegal), nil
-		}
-	case m.mark.Name == ledger.MarkCompared:
-		if _, _, ok := ledger.ParseComparedCause(m.mark.Cause); m.mark.Vault == "" || !ok {
-			return fmt.Errorf("mark the ledger as %s: it needs a vault and an outcome: %w", m.mark.Name, ledger.ErrIllegal), nil
-		}
+	if what := m.lacks(g); what != "" {
+		return fmt.Errorf("mark the ledger as %q: it needs %s: %w", m.mark.Name, what, ledger.ErrIllegal), nil
 	}
-	// The budget is read and counted in this transaction: two commands at once cannot both take the last download.
-	if refused, err := g.countFetch(m); refused != nil || err != nil {
-		return refused, err
-	}
-	at := m.mark.At.Round(0).UTC()
-	// Read before the mark is written: the mark itself is not a thing that the ledger was sure of.
-	last, err := g.lastLineTime()
-	if err != nil {
-		return nil, err
-	}
+	m.mark.At = m.mark.At.Round(0).UTC()
+	last := g.At // the mark itself is not a thing that the ledger was sure of
 	g.Marks++
-	m.mark.At = at
 	// The line and what it means are one commit: no crash leaves safe mode without its reason in the journal.
 	told := ledger.MarkLine(g.Head.N+1, uint32(g.Marks), m.mark)
-	g.addLines(told.Encode())
+	g.addLines(m.mark.At, told.Encode())
 	if m.note != nil {
 		err = putValue(g.tx, docBucket, noteKey(archive.Key{}, uint32(g.Marks)), noteForm.encode(m.note))
 	}
@@ -146,25 +132,6 @@ func (s safeRecord) joinedWith(old safeRecord) safeRecord {
 	}
 	s.Marking = old.Marking
 	return s
-}
-
-// lastLineTime returns the time of the journal's last line.
-func (g *groupCommit) lastLineTime() (time.Time, error) {
-	var l ledger.Line
-	var err error
-	if n := len(g.lines); n > 0 {
-		l, err = ledger.ParseLine(g.lines[n-1])
-	} else {
-		l, err = lineAt(g.tx, g.Head.N)
-	}
-	if err != nil {
-		return time.Time{}, damage("%v", err)
-	}
-	at, err := time.Parse(time.RFC3339, l.At)
-	if err != nil {
-		return time.Time{}, damage("journal line %d: %v", l.N, err)
-	}
-	return at.UTC(), nil
 }
 
 // requireReconcile marks every entry that is not at rest as one that must be

@@ -96,6 +96,7 @@ type summary struct {
 
 	Differing  []difference `stored:"13"`
 	Unfiltered bool         `stored:"14"` // the network was seen to ignore the question for received documents
+	At         time.Time    `stored:"15"` // of the journal's last line
 }
 
 // clockComparison is what the newest answer to a registration that gave the service's time tells of the clocks; zero: none did.

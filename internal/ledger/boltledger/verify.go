@@ -143,6 +143,7 @@ type checker struct {
 	revs    uint64               // of them
 	changed map[archive.Key]bool // entries that are not at rest, or that a line is about; of a check that goes on
 	alarmed time.Time            // the latest alarm that the lines tell of
+	at      string               // the time of the last line
 
 	fetches archive.Digest // of the downloads that are counted
 
@@ -253,6 +254,9 @@ func (c *checker) checkSummary() error {
 	}
 	if s.Head != c.Sound.Head {
 		c.note(journalBucket, "the chain does not lead to the head, which is at line %d", s.Head.N)
+	}
+	if at, err := time.Parse(time.RFC3339, c.at); c.at != "" && (err != nil || !at.Equal(s.At)) {
+		c.note(metaBucket, "the time of the last line is kept as %s, the journal tells of %s", s.At, c.at)
 	}
 	// A summary that forgot an alarm would let safe mode look as if it had never been.
 	if s.Alarmed.Before(c.alarmed) {

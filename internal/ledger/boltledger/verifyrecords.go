@@ -43,6 +43,7 @@ func (c *checker) checkBlock(k, v []byte) error {
 
 // checkLine follows what the ledger remembers of its lines.
 func (c *checker) checkLine(l ledger.Line) error {
+	c.at = l.At
 	alarmed, err := alarmOf(l)
 	if err != nil {
 		return err
