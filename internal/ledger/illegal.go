@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"errors"
-	"slices"
-)
+import "errors"
 
 // ErrIllegal says that an event does not belong to the state an entry is in.
 var ErrIllegal = errors.New("illegal transition")
@@ -46,11 +43,3 @@ func (*IllegalError) Unwrap() error { return ErrIllegal }
 
 // illegalBecause refuses an event for reason r.
 func illegalBecause(r IllegalReason) error { return &IllegalError{r} }
-
-// requireState refuses every state but those given.
-func (e *Entry) requireState(states ...State) error {
-	if slices.Contains(states, e.State) {
-		return nil
-	}
-	return illegalBecause(NotInThatState)
-}

@@ -25,7 +25,7 @@ type ClaimedFolder struct {
 func (ClaimedFolder) JournalName() string { return "claimed" }
 
 func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
-	if e.State != None || e.Key.IsZero() {
+	if e.Key.IsZero() {
 		return ErrIllegal
 	}
 	// The folder was renamed and synced before this event. A crash between the two leaves a claimed folder without an entry,
@@ -48,9 +48,6 @@ type StillChanging struct {
 func (StillChanging) JournalName() string { return "still-changing" }
 
 func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Discovered); err != nil {
-		return err
-	}
 	// Packing starts only after two scans with one fingerprint; a crash in between costs one more wait.
 	e.Fingerprint, e.WaitsFor = ev.Fingerprint, archive.Key{} // it may be another invoice now
 	e.postpone(ev.NotBefore, Cause{Code: "still-changing"})
@@ -139,7 +136,7 @@ type Unsealed struct{}
 func (Unsealed) JournalName() string { return "unsealed" }
 
 func (Unsealed) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Packaged); err != nil || e.Source != Claimed || e.Route.IsAsked() || e.NeedsReconcile || e.Pruned.Lapsed > 0 {
+	if e.Source != Claimed || e.Route.IsAsked() || e.NeedsReconcile || e.Pruned.Lapsed > 0 {
 		return ErrIllegal
 	}
 	for _, r := range e.Registrations {
@@ -166,9 +163,6 @@ type Resealed struct {
 func (Resealed) JournalName() string { return "resealed" }
 
 func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Packaged, Registering, Registered, Sending); err != nil {
-		return err
-	}
 	// Bytes may have reached the store for one of them. Other bytes would be a second document under the same identity.
 	// The network gets the document and its files, and never the ZIP: their digests are held where they are sent.
 	for _, r := range e.Registrations {
@@ -214,7 +208,7 @@ type FoundDuplicate struct{ First archive.Key }
 func (FoundDuplicate) JournalName() string { return "duplicate" }
 
 func (ev FoundDuplicate) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Discovered); err != nil || ev.First.IsZero() {
+	if ev.First.IsZero() {
 		return ErrIllegal
 	}
 	// Final at once: nothing was registered for this entry, so nothing has to be undone after a crash.

@@ -81,7 +81,6 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.Other = keyText(ev.By)
 	case Retried:
 		l.Other = keyText(ev.As)
-		l.setOperator(ev)
 	case TicketReceived:
 		l.Remote = string(ev.Ticket.Remote)
 	case NotificationSeen:
@@ -110,8 +109,9 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.Seal, l.Size = ev.Seal.String(), ev.Size
 	case Recovered:
 		l.setRecovered(ev)
-	default:
-		l.setOperator(ev)
+	}
+	if by, ok := ActorOf(ev); ok {
+		l.SetOperator(by)
 	}
 	return l
 }
@@ -119,12 +119,6 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 // NewArrivalLine returns the line of an event of what arrives from a service. The caller adds what is special about the event.
 func NewArrivalLine(n uint64, event string, key archive.Key, rev uint32, state string, at time.Time) Line {
 	return Line{N: n, At: formatTime(at), Event: event, Key: key.String(), Rev: rev, State: state}
-}
-
-func (l *Line) setOperator(ev Event) {
-	if by, ok := ActorOf(ev); ok {
-		l.SetOperator(by)
-	}
 }
 
 // SetOperator adds who acted, and the digest of the reason.

@@ -38,13 +38,8 @@ var recipientWords = []string{"", "accepted", "rejected"}
 // String returns the word that people see; empty: the recipient said nothing.
 func (w RecipientWord) String() string { return wordOf(recipientWords, int(w)) }
 
-// checkMaySend returns why nothing of the document may be sent now; nil: it may.
-func (e *Entry) checkMaySend() error {
-	if err := e.requireState(Packaged, Sending); err != nil || e.NeedsReconcile || !e.Route.IsNotified() {
-		return ErrIllegal
-	}
-	return nil
-}
+// maySend reports whether something of the document may be sent now.
+func (e *Entry) maySend() bool { return !e.NeedsReconcile && e.Route.IsNotified() }
 
 // sentAs returns the registration of the document under its present number; nil: this ledger knows of no POST with it. The lost part of the
 // ledger may have sent it: see [Registration.FromLostPart].
@@ -79,7 +74,7 @@ type FileIntended struct{}
 func (FileIntended) JournalName() string { return "file-intended" }
 
 func (FileIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.checkMaySend(); err != nil || e.sentAs() != nil {
+	if !e.maySend() || e.sentAs() != nil {
 		return ErrIllegal // a document that was sent names its files
 	}
 	if e.State == Packaged {
@@ -101,7 +96,7 @@ type FileStored struct {
 func (FileStored) JournalName() string { return "file-stored" }
 
 func (ev FileStored) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Sending); err != nil || !e.Route.IsNotified() || ev.ID == "" || e.FileAnswers == e.FilePosts {
+	if !e.Route.IsNotified() || ev.ID == "" || e.FileAnswers == e.FilePosts {
 		return ErrIllegal
 	}
 	e.FileAnswers++
@@ -120,7 +115,7 @@ type FileUnanswered struct {
 func (FileUnanswered) JournalName() string { return "file-unanswered" }
 
 func (ev FileUnanswered) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Sending); err != nil || !e.Route.IsNotified() {
+	if !e.Route.IsNotified() {
 		return ErrIllegal
 	}
 	// FilePosts stays ahead of FileAnswers: that is how many files the network may have that no document names.
@@ -138,7 +133,7 @@ type FileNotTaken struct {
 func (FileNotTaken) JournalName() string { return "file-not-taken" }
 
 func (ev FileNotTaken) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Sending); err != nil || !e.Route.IsNotified() || e.FileAnswers == e.FilePosts {
+	if !e.Route.IsNotified() || e.FileAnswers == e.FilePosts {
 		return ErrIllegal
 	}
 	e.FileAnswers++
@@ -153,7 +148,7 @@ type FileRefused struct{ Cause Cause }
 func (FileRefused) JournalName() string { return "file-refused" }
 
 func (ev FileRefused) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Sending); err != nil || !e.Route.IsNotified() || e.sentAs() != nil || e.FileAnswers == e.FilePosts {
+	if !e.Route.IsNotified() || e.sentAs() != nil || e.FileAnswers == e.FilePosts {
 		return ErrIllegal
 	}
 	e.FileAnswers++
@@ -173,7 +168,7 @@ type DocumentIntended struct{ Body archive.Digest }
 func (DocumentIntended) JournalName() string { return "document-intended" }
 
 func (ev DocumentIntended) apply(e *Entry, at archive.Instant) error {
-	if err := e.checkMaySend(); err != nil || ev.Body.IsZero() {
+	if !e.maySend() || ev.Body.IsZero() {
 		return ErrIllegal
 	}
 	r := e.sentAs()
@@ -211,7 +206,7 @@ func (DocumentTaken) JournalName() string { return "document-taken" }
 
 func (ev DocumentTaken) apply(e *Entry, at archive.Instant) error {
 	r := e.sentAs()
-	if err := e.requireState(Sending); err != nil || r == nil || !e.Route.IsNotified() || r.UploadIntents == 0 || ev.WasKnown && !r.hasEarlierUnanswered() {
+	if r == nil || !e.Route.IsNotified() || r.UploadIntents == 0 || ev.WasKnown && !r.hasEarlierUnanswered() {
 		return ErrIllegal
 	}
 	e.SentRequest = ev.Request
@@ -266,7 +261,7 @@ func (DocumentRefused) JournalName() string { return "document-refused" }
 
 func (ev DocumentRefused) apply(e *Entry, at archive.Instant) error {
 	r := e.sentAs()
-	if err := e.requireState(Sending); err != nil || r == nil || !e.Route.IsNotified() {
+	if r == nil || !e.Route.IsNotified() {
 		return ErrIllegal
 	}
 	if !r.countWithoutEffect() {

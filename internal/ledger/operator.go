@@ -198,9 +198,6 @@ type Released struct{ By Operator }
 func (Released) JournalName() string { return "released" }
 
 func (ev Released) apply(e *Entry, at archive.Instant) error {
-	if err := e.requireState(Quarantined, Unclear); err != nil {
-		return err
-	}
 	if e.NeedsReconcile {
 		return illegalBecause(NeedsReconcile)
 	}
@@ -280,9 +277,6 @@ type Superseded struct{ By archive.Key }
 func (Superseded) JournalName() string { return "superseded" }
 
 func (ev Superseded) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Rejected); err != nil {
-		return err
-	}
 	e.Resolved = true
 	return nil
 }
@@ -298,9 +292,6 @@ type Retried struct {
 func (Retried) JournalName() string { return "retaken" }
 
 func (ev Retried) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Rejected); err != nil {
-		return err
-	}
 	switch {
 	case e.Resolved && !(e.InDoubt && e.IsSentAgainInDoubt()): // a close in doubt may have been a mistake, and nothing else undoes it
 		return illegalBecause(AlreadyResolved)

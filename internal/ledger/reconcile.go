@@ -99,9 +99,6 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	if !ours || ev.Remote == "" || e.findRegistration(ev.Remote) != nil {
 		return ErrIllegal
 	}
-	if err := e.requireState(Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined); err != nil {
-		return err
-	}
 	if e.NeedsReconcile && (e.State == Registering || e.State == Registered || e.State == Sending) {
 		return ErrIllegal // no entry that needs to be reconciled is in these states
 	}
@@ -178,18 +175,6 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	if !e.NeedsReconcile || e.Source == ev.Source || e.Source == Returned || e.Source > Disposing || (ev.Dest == "") != (ev.Source == Gone) {
 		return ErrIllegal
 	}
-	var in []State
-	switch ev.Source {
-	case Kept, Moved:
-		in = []State{Archived, Delivered, Quarantined}
-	case Gone:
-		in = []State{Archived, Delivered, Quarantined, Rejected, Duplicate}
-	case Returned:
-		in = []State{Quarantined, Rejected, Duplicate}
-	}
-	if err := e.requireState(in...); err != nil {
-		return err
-	}
 	// No time to dispose: what happened to the folder is not known, so nothing removes it by itself.
 	e.Source, e.Dest, e.DisposeAt = ev.Source, ev.Dest, time.Time{}
 	return nil
@@ -248,7 +233,7 @@ type Recovered struct {
 func (Recovered) JournalName() string { return "recovered" }
 
 func (ev Recovered) apply(e *Entry, at archive.Instant) error {
-	if e.State != None || e.Key.IsZero() || !ev.isComplete() {
+	if e.Key.IsZero() || !ev.isComplete() {
 		return ErrIllegal
 	}
 	// It needs to be reconciled like any restored entry: the evidence may be older than the end of its life.

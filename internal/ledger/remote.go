@@ -14,7 +14,7 @@ type RegisterIntended struct{}
 func (RegisterIntended) JournalName() string { return "register-intended" }
 
 func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Packaged, Registering); err != nil || e.NeedsReconcile || e.Route.IsNotified() {
+	if e.NeedsReconcile || e.Route.IsNotified() {
 		return ErrIllegal
 	}
 	// From this commit on the service may know the document, whatever happens to the process.
@@ -34,9 +34,6 @@ type RegisterUnanswered struct {
 func (RegisterUnanswered) JournalName() string { return "register-unanswered" }
 
 func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Registering); err != nil {
-		return err
-	}
 	// Posts stays ahead of Answers: a later refusal can then be about this lost POST, and is not taken as a rejection.
 	e.State = Packaged
 	e.postpone(ev.NotBefore, ev.Cause)
@@ -54,9 +51,6 @@ type RegisterNotTaken struct {
 func (RegisterNotTaken) JournalName() string { return "register-not-taken" }
 
 func (ev RegisterNotTaken) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Registering); err != nil {
-		return err
-	}
 	e.State = Packaged
 	e.Answers++
 	e.postpone(ev.NotBefore, ev.Cause)
@@ -71,7 +65,7 @@ type BatchRefused struct{ Part uint16 } // documents that may share the next POS
 func (BatchRefused) JournalName() string { return "batch-refused" }
 
 func (ev BatchRefused) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Registering); err != nil || ev.Part == 0 {
+	if ev.Part == 0 {
 		return ErrIllegal
 	}
 	e.State = Packaged
@@ -90,9 +84,6 @@ type RegisterRefused struct{ Cause Cause }
 func (RegisterRefused) JournalName() string { return "register-refused" }
 
 func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Registering); err != nil {
-		return err
-	}
 	e.Answers++
 	// The service refuses a clientUUID that it has already. Only a refusal of an identity that it never saw rejects the document.
 	taken := false
@@ -128,7 +119,7 @@ type TicketReceived struct{ Ticket archive.Ticket }
 func (TicketReceived) JournalName() string { return "registered" }
 
 func (ev TicketReceived) apply(e *Entry, at archive.Instant) error {
-	if err := e.requireState(Registering); err != nil || ev.Ticket.Remote == "" || ev.Ticket.URL == "" {
+	if ev.Ticket.Remote == "" || ev.Ticket.URL == "" {
 		return ErrIllegal
 	}
 	// An address that is not used any more is wiped with the commit that brings the new one: it is a secret.
@@ -151,9 +142,6 @@ type AnswerMixedUp struct{ Cause Cause }
 func (AnswerMixedUp) JournalName() string { return "cross-wired" }
 
 func (ev AnswerMixedUp) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Registering); err != nil {
-		return err
-	}
 	e.enterQuarantine(ev.Cause) // no answer: what the service registered stays unknown
 	return nil
 }
@@ -168,7 +156,7 @@ type UploadIntended struct {
 func (UploadIntended) JournalName() string { return "upload-intended" }
 
 func (ev UploadIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
+	if e.NeedsReconcile || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
 	// If nobody can be asked, the same bytes sent once more to the same address
@@ -198,9 +186,6 @@ type UploadNotSent struct {
 func (UploadNotSent) JournalName() string { return "upload-not-sent" }
 
 func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Sending); err != nil {
-		return err
-	}
 	if e.Route.IsNotified() && e.sentAs() == nil { // a file of it was announced, and the document was not
 		return ErrIllegal
 	}
@@ -229,9 +214,6 @@ type UploadUnanswered struct {
 func (UploadUnanswered) JournalName() string { return "upload-unanswered" }
 
 func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Sending); err != nil {
-		return err
-	}
 	if e.Route.IsNotified() && e.sentAs() == nil { // as above
 		return ErrIllegal
 	}
@@ -251,9 +233,6 @@ type UploadRefused struct {
 func (UploadRefused) JournalName() string { return "upload-refused" }
 
 func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {
-	if err := e.requireState(Sending); err != nil {
-		return err
-	}
 	if r := e.Current(); r.countWithoutEffect() {
 		r.Fate = Declined // that it kept the bytes all the same, only the service could tell
 		e.closeTicket(at.Wall)
@@ -276,7 +255,7 @@ type UploadAccepted struct {
 func (UploadAccepted) JournalName() string { return "uploaded" }
 
 func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
-	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 || !e.Route.IsAsked() {
+	if ev.Sent != e.Package.SHA256 || !e.Route.IsAsked() {
 		return ErrIllegal
 	}
 	e.SentRequest = ev.Request
@@ -302,7 +281,7 @@ type DeliveryConfirmed struct {
 func (DeliveryConfirmed) JournalName() string { return "delivered" }
 
 func (ev DeliveryConfirmed) apply(e *Entry, at archive.Instant) error {
-	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 || e.Route.IsAsked() {
+	if ev.Sent != e.Package.SHA256 || e.Route.IsAsked() {
 		return ErrIllegal
 	}
 	e.SentRequest = ev.Request
@@ -323,9 +302,6 @@ type WindowClosed struct{ NotBefore time.Time }
 func (WindowClosed) JournalName() string { return "window-closed" }
 
 func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
-	if err := e.requireState(Registered, Sending); err != nil {
-		return err
-	}
 	e.closeTicket(at.Wall)
 	// After sending, bytes may be at the store: only evidence from the service leads back to packaged.
 	switch {

@@ -41,7 +41,7 @@ type CopyWanted struct{}
 func (CopyWanted) JournalName() string { return "copy-wanted" }
 
 func (CopyWanted) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Sending); err != nil || !e.Route.IsNotified() || e.Copy != NoCopy {
+	if !e.Route.IsNotified() || e.Copy != NoCopy {
 		return ErrIllegal
 	}
 	e.Copy = CopyIsWanted

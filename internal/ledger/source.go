@@ -135,7 +135,7 @@ type SourceChecked struct{ Cause Cause }
 func (SourceChecked) JournalName() string { return "source-checked" }
 
 func (ev SourceChecked) apply(e *Entry, _ archive.Instant) error {
-	if e.Source != Kept || e.State != Archived && e.State != Delivered || e.NeedsReconcile {
+	if e.Source != Kept || e.NeedsReconcile {
 		return ErrIllegal
 	}
 	before := e.Cause
@@ -177,7 +177,7 @@ type DisposalStopped struct{ Cause Cause }
 func (DisposalStopped) JournalName() string { return "source-untouchable" }
 
 func (ev DisposalStopped) apply(e *Entry, _ archive.Instant) error {
-	if e.State != Archived && e.State != Delivered || e.Source != Disposing && e.Source != Kept {
+	if e.Source != Disposing && e.Source != Kept {
 		return ErrIllegal
 	}
 	// Without a time the disposal never starts again by itself: only a person can decide about a file that is not ours.

@@ -30,7 +30,11 @@ func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 	// The slice is copied because an event changes registrations in place: e must stay as it is stored.
 	next := e
 	next.Registrations = slices.Clone(e.Registrations)
-	if err := ev.apply(&next, at); err != nil {
+	err := illegalBecause(NotInThatState)
+	if slices.Contains(statesFor(ev), e.State) {
+		err = ev.apply(&next, at)
+	}
+	if err != nil {
 		return e, fmt.Errorf("%s %s in %s/%s: %w", ev.JournalName(), e.Key, e.State, e.Source, err)
 	}
 	// Each revision has one journal line. A crash before the commit loses both; the next start decides again from the stored entry.
@@ -38,6 +42,50 @@ func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 		next.Rev++
 	}
 	return next, nil
+}
+
+// statesFor are the states in which an event is possible at all; each event has more to say.
+func statesFor(ev Event) []State {
+	switch ev := ev.(type) {
+	case ClaimedFolder, Recovered:
+		return []State{None}
+	case StillChanging, FoundDuplicate:
+		return []State{Discovered}
+	case Unsealed:
+		return []State{Packaged}
+	case RegisterIntended:
+		return []State{Packaged, Registering}
+	case Resealed:
+		return []State{Packaged, Registering, Registered, Sending}
+	case FileIntended, DocumentIntended:
+		return []State{Packaged, Sending}
+	case RegisterUnanswered, RegisterNotTaken, BatchRefused, RegisterRefused, TicketReceived, AnswerMixedUp:
+		return []State{Registering}
+	case UploadIntended, WindowClosed:
+		return []State{Registered, Sending}
+	case UploadNotSent, UploadUnanswered, UploadRefused, UploadAccepted, DeliveryConfirmed,
+		FileStored, FileUnanswered, FileNotTaken, FileRefused, DocumentTaken, DocumentRefused, CopyWanted:
+		return []State{Sending}
+	case Released:
+		return []State{Unclear, Quarantined}
+	case Superseded, Retried:
+		return []State{Rejected}
+	case SourceChecked, DisposalStopped:
+		return []State{Archived, Delivered}
+	case RegistrationFound:
+		return []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined}
+	case SourceFound:
+		switch ev.Source {
+		case Kept, Moved:
+			return []State{Archived, Delivered, Quarantined}
+		case Gone:
+			return []State{Archived, Delivered, Duplicate, Rejected, Quarantined}
+		case Returned:
+			return []State{Duplicate, Rejected, Quarantined}
+		}
+		return nil
+	}
+	return append(States(), None)
 }
 
 // tellsNothingNew reports whether ev changed nothing that the journal tells. A document is asked

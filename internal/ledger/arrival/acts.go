@@ -14,9 +14,6 @@ type Allowed struct{ By ledger.Operator }
 func (Allowed) JournalName() string { return "downloads-allowed" }
 
 func (ev Allowed) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Announced, Fetching); err != nil {
-		return err
-	}
 	a.Allowed = a.MostDownloads()
 	a.UnknownPast, a.Refused = false, Refused{}
 	a.enter(a.State)
@@ -35,9 +32,8 @@ type Abandoned struct {
 func (Abandoned) JournalName() string { return "given-up" }
 
 func (ev Abandoned) apply(a *Arrival, _ archive.Instant) error {
-	isStuck := a.Kind == Received && a.State == Held && a.HandedOnAt.IsZero() && ev.By != nil
-	if err := a.inState(Announced, Fetching); err != nil && !isStuck {
-		return err
+	if a.State == Held && (a.Kind != Received || !a.HandedOnAt.IsZero() || ev.By == nil) {
+		return illegal("it is held, and not stuck")
 	}
 	// Without a person, two words of the service are needed: a list without it, and a refusal of its number. One of them alone may be
 	// a right that was taken away, or a path.
@@ -56,9 +52,6 @@ type RetryAsked struct{ By ledger.Operator }
 func (RetryAsked) JournalName() string { return "retry-asked" }
 
 func (RetryAsked) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Announced, Fetching, Held); err != nil {
-		return err
-	}
 	if a.Kind != Received {
 		return illegal("not a received document") // a person allows downloads of an extract one by one
 	}

@@ -52,9 +52,6 @@ type FileDoubted struct {
 func (FileDoubted) JournalName() string { return "file-doubted" }
 
 func (ev FileDoubted) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(Fetching); err != nil {
-		return err
-	}
 	f := a.findFile(ev.File)
 	switch {
 	case a.Kind != Received:
@@ -80,9 +77,6 @@ type DoubtOverruled struct {
 func (DoubtOverruled) JournalName() string { return "doubt-overruled" }
 
 func (ev DoubtOverruled) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Fetching); err != nil {
-		return err
-	}
 	f := a.findFile(ev.File)
 	switch {
 	case f == nil || f.IsHeld() || !f.Doubt.IsSet() || f.Doubt.SHA256 != ev.SHA256:

@@ -18,7 +18,6 @@ func NewLine(n uint64, after Arrival, ev Event, at archive.Instant) ledger.Line 
 		l.File, l.Seal = ev.File, ev.SHA256.String()
 	case DoubtOverruled:
 		l.File, l.Seal = ev.File, ev.SHA256.String()
-		l.SetOperator(ev.By)
 	case DocumentHeld:
 		l.Seal, l.Size, l.Files = ev.SHA256.String(), ev.Size, uint32(len(after.Files))
 	case HeldWhole:
@@ -27,22 +26,16 @@ func NewLine(n uint64, after Arrival, ev Event, at archive.Instant) ledger.Line 
 		l.Seal, l.Files = ev.Manifest.String(), uint32(len(after.Files))
 	case FilesListed, HandedOn:
 		l.Files = uint32(len(after.Files))
-	case Allowed:
-		l.SetOperator(ev.By)
 	case WordIntended:
 		l.Status = ev.Word.Pair()
-		l.SetOperator(ev.By)
 		if ev.Tell {
 			l.Flags = "told" // what leaves cannot be erased where it goes
 		}
 	case WordAnswered:
 		l.Status, l.Cause = after.findSaid(ev.Intent).Word.Pair(), ev.Cause.Code
-	case RetryAsked:
-		l.SetOperator(ev.By)
-	case Abandoned:
-		if ev.By != nil {
-			l.SetOperator(*ev.By)
-		}
+	}
+	if by, ok := ActorOf(ev); ok {
+		l.SetOperator(by)
 	}
 	return l
 }

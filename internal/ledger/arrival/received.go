@@ -29,9 +29,6 @@ type DocumentAnnounced struct {
 func (DocumentAnnounced) JournalName() string { return "document-announced" }
 
 func (ev DocumentAnnounced) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(None); err != nil {
-		return err
-	}
 	if ev.Document == "" || ev.Kind == "" || ev.Notice == "" {
 		return illegal("it has no number, no kind or no notification")
 	}
@@ -55,7 +52,7 @@ type DocumentHeld struct {
 func (DocumentHeld) JournalName() string { return "document-held" }
 
 func (ev DocumentHeld) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Announced); err != nil || a.Kind != Received {
+	if a.Kind != Received {
 		return illegal("not an announced document")
 	}
 	if ev.Stored == "" || ev.SHA256.IsZero() {
@@ -81,9 +78,6 @@ type ConfirmIntended struct{}
 func (ConfirmIntended) JournalName() string { return "confirm-intended" }
 
 func (ConfirmIntended) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Held); err != nil {
-		return err
-	}
 	if a.Kind != Received || a.HandedOnAt.IsZero() || !a.ConfirmedAt.IsZero() || a.isRefused() {
 		return illegal("not a document in the drop folder that is to be confirmed")
 	}
@@ -100,9 +94,6 @@ type ConfirmationTaken struct{ Request archive.RequestID }
 func (ConfirmationTaken) JournalName() string { return "confirmed" }
 
 func (ev ConfirmationTaken) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(Held); err != nil {
-		return err
-	}
 	if a.ConfirmIntents == 0 || !a.ConfirmedAt.IsZero() {
 		return illegal("no confirmation was announced, or it was taken before")
 	}

@@ -28,7 +28,11 @@ func Transition(a Arrival, ev Event, at archive.Instant) (Arrival, error) {
 	// The slices are copied because an event changes files and words in place: a must stay as it is stored.
 	next := a
 	next.Files, next.Said = slices.Clone(a.Files), slices.Clone(a.Said)
-	if err := ev.apply(&next, at); err != nil {
+	err := illegal("not in that state")
+	if slices.Contains(statesFor(ev), a.State) {
+		err = ev.apply(&next, at)
+	}
+	if err != nil {
 		return a, fmt.Errorf("%s %s in %s: %w", ev.JournalName(), a.Key, a.State, err)
 	}
 	if !failsAgain(ev) || a.Cause.Code != next.Cause.Code {
@@ -49,12 +53,27 @@ func failsAgain(ev Event) bool {
 // illegal refuses an event.
 func illegal(why string) error { return fmt.Errorf("%w: %s", ledger.ErrIllegal, why) }
 
-// inState refuses every state but those given.
-func (a *Arrival) inState(states ...State) error {
-	if slices.Contains(states, a.State) {
-		return nil
+// statesFor are the states in which an event is possible at all; each event has more to say.
+func statesFor(ev Event) []State {
+	switch ev.(type) {
+	case Listed, DocumentAnnounced:
+		return []State{None}
+	case DocumentHeld:
+		return []State{Announced}
+	case FilesListed, LeftOut, ListedAgain, PastUnknown, Allowed:
+		return []State{Announced, Fetching}
+	case DownloadIntended, FileHeld, FileDoubted, DoubtOverruled, HeldWhole:
+		return []State{Fetching}
+	case Postponed, RetryAsked, Abandoned:
+		return []State{Announced, Fetching, Held}
+	case HandedOn, ConfirmIntended, ConfirmationTaken, AcknowledgeIntended, AcknowledgementTaken:
+		return []State{Held}
+	case CustodyLost:
+		return []State{Held, Acknowledged}
+	case Adopted:
+		return []State{None, Announced, Fetching, GivenUp}
 	}
-	return illegal("not in that state")
+	return append(States(), None) // a word has its own errors
 }
 
 // enter enters a state in which nothing failed yet.
@@ -73,9 +92,6 @@ type Listed struct {
 func (Listed) JournalName() string { return "arrival-announced" }
 
 func (ev Listed) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(None); err != nil {
-		return err
-	}
 	if ev.Kind == "" || ev.Extract.ID == "" {
 		return illegal("it has no kind or no number")
 	}
@@ -97,9 +113,6 @@ type FilesListed struct{ Files []archive.ExtractFile }
 func (FilesListed) JournalName() string { return "arrival-listed" }
 
 func (ev FilesListed) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Announced, Fetching); err != nil {
-		return err
-	}
 	if a.Kind == Received {
 		return illegal("a document names its files itself")
 	}
@@ -127,9 +140,6 @@ type DownloadIntended struct{ File string }
 func (DownloadIntended) JournalName() string { return "download-intended" }
 
 func (ev DownloadIntended) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Fetching); err != nil {
-		return err
-	}
 	f := a.findFile(ev.File)
 	switch {
 	case f == nil:
@@ -159,9 +169,6 @@ type FileHeld struct {
 func (FileHeld) JournalName() string { return "file-held" }
 
 func (ev FileHeld) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Fetching); err != nil {
-		return err
-	}
 	f := a.findFile(ev.File)
 	switch {
 	case f == nil || f.Downloads == 0 && a.Kind != Received:
@@ -192,9 +199,6 @@ type Postponed struct {
 func (Postponed) JournalName() string { return "arrival-postponed" }
 
 func (ev Postponed) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Announced, Fetching, Held); err != nil {
-		return err
-	}
 	if a.Attempt < math.MaxUint16 {
 		a.Attempt++
 	}
@@ -216,9 +220,6 @@ type HeldWhole struct {
 func (HeldWhole) JournalName() string { return "arrival-held" }
 
 func (ev HeldWhole) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(Fetching); err != nil {
-		return err
-	}
 	for _, f := range ev.Again {
 		if a.findFile(f.Name) == nil {
 			return illegal("the list names a file that is not known")
@@ -255,9 +256,6 @@ type CustodyLost struct{}
 func (CustodyLost) JournalName() string { return "custody-lost" }
 
 func (CustodyLost) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(Held, Acknowledged); err != nil {
-		return err
-	}
 	if a.Kind != Extract {
 		return illegal("custody has extracts alone")
 	}
@@ -284,9 +282,6 @@ type Adopted struct {
 func (Adopted) JournalName() string { return "arrival-adopted" }
 
 func (ev Adopted) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(None, Announced, Fetching, GivenUp); err != nil {
-		return err
-	}
 	if ev.Manifest.IsZero() || ev.Kind != Extract || ev.Extract.ID == "" || a.State != None && (a.Item != ev.Extract.ID || a.Kind != ev.Kind) {
 		return illegal("the manifest is not of this arrival")
 	}
@@ -320,9 +315,6 @@ type HandedOn struct{}
 func (HandedOn) JournalName() string { return "handed-on" }
 
 func (HandedOn) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(Held); err != nil {
-		return err
-	}
 	if !a.HandedOnAt.IsZero() {
 		return illegal("it was handed on before")
 	}
@@ -340,9 +332,6 @@ type AcknowledgeIntended struct {
 func (AcknowledgeIntended) JournalName() string { return "acknowledge-intended" }
 
 func (ev AcknowledgeIntended) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Held); err != nil {
-		return err
-	}
 	if (ev.OnlyHandedOn || a.Kind == Received) && a.HandedOnAt.IsZero() {
 		return illegal("it is not in the drop folder")
 	}
@@ -359,9 +348,6 @@ type AcknowledgementTaken struct{ Request archive.RequestID }
 func (AcknowledgementTaken) JournalName() string { return "acknowledged" }
 
 func (ev AcknowledgementTaken) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(Held); err != nil {
-		return err
-	}
 	if a.AcknowledgeIntents == 0 {
 		return illegal("no acknowledgement was announced")
 	}
@@ -378,9 +364,6 @@ type LeftOut struct{}
 func (LeftOut) JournalName() string { return "arrival-left-out" }
 
 func (LeftOut) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Announced, Fetching); err != nil {
-		return err
-	}
 	if a.Gone {
 		return illegal("it is known to be left out")
 	}
@@ -395,9 +378,6 @@ type ListedAgain struct{}
 func (ListedAgain) JournalName() string { return "arrival-listed-again" }
 
 func (ListedAgain) apply(a *Arrival, _ archive.Instant) error {
-	if err := a.inState(Announced, Fetching); err != nil {
-		return err
-	}
 	if !a.Gone {
 		return illegal("it was not left out")
 	}
@@ -413,9 +393,6 @@ type PastUnknown struct{}
 func (PastUnknown) JournalName() string { return "arrival-past-unknown" }
 
 func (PastUnknown) apply(a *Arrival, at archive.Instant) error {
-	if err := a.inState(Announced, Fetching); err != nil {
-		return err
-	}
 	a.UnknownPast, a.UnknownPastAt = true, at.Wall
 	return nil
 }
