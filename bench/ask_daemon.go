@@ -78,7 +78,7 @@ func (b *bench) catalogCost() row {
 		}}
 }
 
-// preventCatalog lets a folder that is not empty lie where the catalog would be made. vaultd says that it stopped, and works on.
+// preventCatalog lets a folder that is not empty lie where the log of the catalog would be. vaultd says that it stopped, and works on.
 func (in *installation) preventCatalog() error {
-	return os.MkdirAll(filepath.Join(in.state, "catalog.db.new", "in the way"), 0o700)
+	return os.MkdirAll(filepath.Join(in.state, "catalog.db-wal", "in the way"), 0o700)
 }

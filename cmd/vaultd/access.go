@@ -70,12 +70,12 @@ func (v view) verification(what extent) selfcheck.Verification {
 	return selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now, Executable: thisProgram}
 }
 
-// openCatalog returns the catalog, and a function that gives it back. A command that runs alone opens the file itself.
-func (v view) openCatalog(ctx context.Context) (c *catalog.Catalog, release func() error) {
+// openCatalog returns the catalog, and a function that gives it back. A command that runs alone keeps the file itself.
+func (v view) openCatalog() (c *catalog.Catalog, release func() error) {
 	if v.catalog != nil {
 		return v.catalog, func() error { return nil }
 	}
-	c = catalog.OpenStopped(ctx, catalog.Config{StateDir: v.cfg.StateDir, Ledger: v.ledger, Location: v.Location, Log: slog.New(slog.DiscardHandler)})
+	c = catalog.OpenStopped(catalog.Config{StateDir: v.cfg.StateDir, Ledger: v.ledger, Location: v.Location, Log: slog.New(slog.DiscardHandler)})
 	return c, c.Close
 }
 

@@ -67,7 +67,7 @@ func wordsOf(args []string) []string { return strings.Fields(strings.Join(args, 
 
 func (a *app) runFind(ctx context.Context, v view, words []string, limit int) error {
 	q := catalog.NewQuery(words)
-	c, release := v.openCatalog(ctx)
+	c, release := v.openCatalog()
 	n := 0
 	err := c.Search(ctx, q, a.tellLongSearch, func(h catalog.Hit) error {
 		if limit > 0 && n == limit {

@@ -20,7 +20,7 @@ import (
 func (v view) collectHistory(ctx context.Context) (h present.History, err error) {
 	h = present.NewHistory(v.Clock)
 	since := time.Date(h.Months[0].Year, h.Months[0].Month, 2, 0, 0, 0, 0, v.Location) // the second: a zone may have no midnight on the first
-	c, release := v.openCatalog(ctx)
+	c, release := v.openCatalog()
 	defer func() { err = errors.Join(err, release()) }()
 	lacks, err := c.CatchUp(ctx)
 	if err == nil {
@@ -32,7 +32,7 @@ func (v view) collectHistory(ctx context.Context) (h present.History, err error)
 	case isDamage:
 		return present.History{Missing: damage.Error()}, nil
 	case isIncomplete:
-		return present.History{Missing: incomplete.Why}, nil
+		return present.History{Missing: cmp.Or(lacks, incomplete.Why)}, nil
 	case err != nil:
 		return h, err
 	}

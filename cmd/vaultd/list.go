@@ -185,7 +185,7 @@ func (a *app) walkList(ctx context.Context, v view, f listFilter, fn func(e ledg
 			return false, errors.Join(err, usageError{fmt.Errorf("--after: no folder has the key %s", f.After)})
 		}
 	}
-	c, release := v.openCatalog(ctx)
+	c, release := v.openCatalog()
 	part := sortedAtOnce
 	if f.limit > 0 {
 		part = min(part, f.limit+1) // one more than is told: it says that the limit left some out

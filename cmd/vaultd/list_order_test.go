@@ -124,7 +124,7 @@ func TestList_SortedInParts(t *testing.T) {
 		kit.Must(t, err)
 		return got
 	}
-	c := catalog.OpenStopped(t.Context(), catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger.Ledger, Location: s.cfg.Location, Log: slog.New(slog.DiscardHandler)}) // there is no file: the ledger is read
+	c := catalog.OpenStopped(catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger.Ledger, Location: s.cfg.Location, Log: slog.New(slog.DiscardHandler)}) // there is no file: the ledger is read
 	got := ask(c)
 	kit.Must(t, c.Close())
 	kit.Want(t, fmt.Sprintf("%q", got), strings.Join(got, " "), strings.Join(want, " "))

@@ -94,7 +94,7 @@ func (s *pageSource) History(ctx context.Context) (present.History, error) {
 func (s *pageSource) Search(ctx context.Context, words []string, after archive.Key, limit int) (f page.Found, err error) {
 	a, v := s.enter()
 	q := catalog.NewQuery(words)
-	c, release := v.openCatalog(ctx)
+	c, release := v.openCatalog()
 	err = c.SearchAfter(ctx, q, after, func(string) {}, func(h catalog.Hit) error {
 		if f.HasMore = len(f.Hits) == limit; f.HasMore {
 			return errEnough

@@ -97,7 +97,7 @@ func (a *app) findByName(ctx context.Context, v view, x string) ([]ledger.Entry,
 	}
 	var similar []ledger.Entry
 	x = strings.TrimRight(x, "/")
-	c, release := v.openCatalog(ctx)
+	c, release := v.openCatalog()
 	compare := func(e ledger.Entry) error {
 		switch {
 		case ctx.Err() != nil:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -179,7 +180,7 @@ func (t *entryCounts) findLastSuccess(l *boltledger.Ledger) error {
 // when something was delivered last, and the bills, after it entered what the
 // ledger has committed.
 func (v view) readFigures(ctx context.Context, t *entryCounts) (err error) {
-	c, release := v.openCatalog(ctx)
+	c, release := v.openCatalog()
 	defer func() { err = errors.Join(err, release()) }()
 	lacks, err := c.CatchUp(ctx)
 	if err != nil {
@@ -222,7 +223,7 @@ func (t *entryCounts) noteFigures(err error) error {
 	if !is {
 		return err
 	}
-	t.figuresLack = incomplete.Why
+	t.figuresLack = cmp.Or(t.figuresLack, incomplete.Why)
 	return nil
 }
 

@@ -148,11 +148,8 @@ func (a *app) runVerify(ctx context.Context, v view, what extent, kept []ledger.
 
 // compareCatalog compares the catalog's counts with the ledger's balance.
 func (v view) compareCatalog(ctx context.Context) (catalog.Comparison, error) {
-	c, release := v.openCatalog(ctx)
-	var counts catalog.Comparison
-	if !c.Status().IsOff {
-		counts = c.Compare(ctx)
-	}
+	c, release := v.openCatalog()
+	counts := c.Compare(ctx)
 	return counts, release()
 }
 

@@ -3,10 +3,8 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -44,7 +42,7 @@ type Ledger interface {
 
 // Config says of what a catalog is made and where it lies.
 type Config struct {
-	StateDir   string // the file lies there; empty: there is none, and questions are answered from a private one
+	StateDir   string // the file lies there; empty: none is kept
 	Ledger     Ledger
 	Location   *time.Location // the time zone in which the days of the figures begin; nil: UTC
 	Log        *slog.Logger
@@ -54,78 +52,55 @@ type Config struct {
 // Catalog is the catalog of one ledger. Its methods may be called from several goroutines.
 type Catalog struct {
 	cfg    Config
-	isKept bool          // Run keeps it; false: what questions need is made for them, see openPrivate
+	isKept bool          // Run opens the file and makes it; false: questions do
 	wake   chan struct{} // size 1: the ledger may have committed, or somebody met damage in the file
 
-	writing sync.Mutex // held while rows are entered, by Run or for a question; taken before the others
-	w       *writer    // guarded by writing; nil: no file is open for writing
+	writing sync.Mutex // held while the file is opened, changed or closed; taken before the others
+	made    time.Time  // guarded by writing; when this process made the file last
+	counted time.Time  // guarded by writing; when its rows were counted last
 
 	reading sync.RWMutex // read-locked while a question reads the file, write-locked while the file is closed; taken before mu
 
 	mu     sync.Mutex    // never held while SQLite works: the health page and the metrics wait for it
-	file   *readable     // guarded by mu; nil: no file is open that can be asked
+	file   *file         // guarded by mu, and changed under writing; nil: none is open
 	told   Status        // guarded by mu
-	damage *rebuildError // guarded by mu; of told.Damaged
-
-	uncounted bool // guarded by mu; true: the writer counts the rows as soon as it can
-}
-
-// readable is an open file as searches read it.
-type readable struct {
-	db    queryer
-	close func() error
-	at    ledger.Head // as committed; guarded by the catalog's mu
-	of    fs.FileInfo
-
-	isPrivate bool // no file of the state directory, see openPrivate
-
-	ending context.Context // ended: searches are to stop
-	end    context.CancelFunc
-}
-
-// queryer is a database, or one connection of it.
-type queryer interface {
-	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-	QueryRowContext(context.Context, string, ...any) *sql.Row
-}
-
-func newReadable(db queryer, close func() error, at ledger.Head, of fs.FileInfo) *readable {
-	f := &readable{db: db, close: close, at: at, of: of}
-	f.ending, f.end = context.WithCancel(context.Background()) //lint:ignore forbidigo it ends with the file, and not with who opened it
-	return f
-}
-
-// errEnding says that a search was ended because vaultd stops.
-var errEnding = fmt.Errorf("vaultd is stopping: %w", context.Canceled)
-
-// untilEnd returns a context for one question to the file: it ends when ctx does, and when vaultd stops, which waits for no search.
-// done must be called with what came of it, and returns what to say of that.
-func (f *readable) untilEnd(ctx context.Context) (question context.Context, done func(error) error) {
-	question, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(f.ending, cancel)
-	return question, func(err error) error {
-		stop()
-		cancel()
-		if err != nil && f.ending.Err() != nil {
-			return errEnding
-		}
-		return err
-	}
+	damage *rebuildError // guarded by mu; why the open file must be made anew; nil: nobody knows a reason
 }
 
 // Status tells how a catalog is.
 type Status struct {
-	Made    int    // percent of it; 100: it has all but the last few seconds
-	Fault   string // why it stopped; empty: it works
-	Damaged string // what a search met in the file since it was opened; may be empty
-	IsOff   bool   // none is kept
+	Made  int    // percent of it; 100: it has all but the last few seconds
+	Fault string // why it stopped; empty: it works
 }
 
 // New returns the catalog of a ledger, which Run keeps.
 func New(cfg Config) *Catalog {
-	isOff := cfg.StateDir == ""
 	cfg.Location = cmp.Or(cfg.Location, time.UTC)
-	return &Catalog{cfg: cfg, isKept: !isOff, wake: make(chan struct{}, 1), told: Status{IsOff: isOff}}
+	if cfg.CheckSpace == nil {
+		cfg.CheckSpace = func() error { return nil }
+	}
+	c := &Catalog{cfg: cfg, isKept: true, wake: make(chan struct{}, 1)}
+	if cfg.StateDir == "" {
+		c.told.Made = 100
+	}
+	return c
+}
+
+// OpenStopped returns the catalog of a ledger for a command that has the lock of
+// the state directory and works as its owner, while no daemon runs. The first
+// question opens the file, and enters what it lacks; one that cannot be read is
+// made anew. Close closes it.
+func OpenStopped(cfg Config) *Catalog {
+	c := New(cfg)
+	c.isKept = false
+	return c
+}
+
+// Close gives back what a catalog has open that [OpenStopped] returned.
+func (c *Catalog) Close() error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.closeFile()
 }
 
 // Wake tells the catalog that the ledger has committed. It never blocks.
@@ -155,8 +130,6 @@ func (c *Catalog) status() Status {
 // Describe says how a catalog is; empty: it is complete, or none is kept.
 func (s Status) Describe() string {
 	switch {
-	case s.IsOff:
-		return ""
 	case s.Fault != "":
 		return "the catalog is not complete: " + s.Fault
 	case s.Made < 100:
@@ -165,66 +138,115 @@ func (s Status) Describe() string {
 	return ""
 }
 
+// percentOf returns n of all in percent. A few lines less than all count as all of them.
+func percentOf(n, all uint64) int {
+	if n+mostBehind >= all {
+		return 100
+	}
+	return int(n * 100 / all)
+}
+
 const (
 	gatherTime   = 10 * time.Second       // from a commit of the ledger until the catalog follows, so that a document changes few times in it
 	gatherLines  = 10_000                 // lines for which it follows at once
-	batchLines   = 20_000                 // in one transaction
 	retryAfter   = time.Minute            // after a fault
 	retryDamaged = time.Hour              // after damage in the ledger: each try may read all of it
 	startFirst   = 300 * time.Millisecond // from the start until a file is made anew: reading all entries must not delay the start
 	mostBehind   = 3 * gatherLines        // lines that are entered while a question waits
 )
 
-// rebuildError says that the file must be made anew.
-type rebuildError struct{ why string }
-
-func (e *rebuildError) Error() string { return e.why }
-
-var errMissing = &rebuildError{"there is none"}
-
 // Run keeps the catalog until ctx ends. It never returns for a fault: it says it once, and tries again later.
 func (c *Catalog) Run(ctx context.Context) {
 	if c.cfg.StateDir == "" {
 		return
 	}
-	var made time.Time // when the file was made anew last
-	for {
-		err := c.follow(ctx, !made.IsZero())
-		if ctx.Err() != nil {
-			return
-		}
-		if again := reasonToRebuild(err); again != nil {
-			level := slog.LevelWarn
-			switch again {
-			case errMissing: // as after the first start
-				level = slog.LevelInfo
-			case errErased:
-				level = slog.LevelInfo
-				// At once, and not after the wait below. A crash before this
-				// line leaves the file at the line before the erasure, which
-				// the next start comes to again. If it cannot be removed,
-				// rebuild says so.
-				_ = removeWithBesides(c.path())
+	for ctx.Err() == nil {
+		err := c.keep(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			c.noteWorks()
+			c.awaitLines(ctx)
+		default:
+			wait := retryAfter
+			if _, damaged := errors.AsType[*ledger.DamageError](err); damaged {
+				wait = retryDamaged
 			}
-			c.cfg.Log.Log(ctx, level, "the catalog is made anew", "why", again.why)
-			c.waitFor(ctx, max(startFirst, retryAfter-time.Since(made))) // a disk that damages every file keeps nobody busy
-			// A crash here leaves no file or an unfinished one, and the next start makes it anew.
-			err = c.rebuild(ctx)
-			made = time.Now()
+			c.noteFault(err, wait)
+			c.waitFor(ctx, wait)
 		}
-		if err == nil {
-			continue
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		wait := retryAfter
-		if _, damaged := errors.AsType[*ledger.DamageError](err); damaged {
-			wait = retryDamaged
-		}
-		c.noteFault(err, findsNumbers, wait)
-		c.waitFor(ctx, wait)
 	}
+	if err := c.Close(); err != nil {
+		c.cfg.Log.Warn("the catalog was not closed", "err", err)
+	}
+}
+
+// keep enters what the ledger has committed. A file that does not fit is made anew.
+func (c *Catalog) keep(ctx context.Context) error {
+	c.writing.Lock()
+	err := c.follow(ctx)
+	if err == nil {
+		err = c.countDaily(ctx)
+	}
+	again := reasonToRebuild(err)
+	if again != nil {
+		_ = c.closeFile() // it will be removed
+	}
+	c.writing.Unlock()
+	if again == nil {
+		return err
+	}
+	level := slog.LevelWarn
+	switch again {
+	case errMissing: // as after the first start
+		level = slog.LevelInfo
+	case errErased:
+		level = slog.LevelInfo
+		// At once, and not after the wait below. A crash before this line
+		// leaves the file at the line before the erasure, which the next start
+		// comes to again. If it cannot be removed, makeFile says so.
+		_ = removeWithBesides(c.path())
+	}
+	c.cfg.Log.Log(ctx, level, "the catalog is made anew", "why", again.why)
+	c.waitFor(ctx, max(startFirst, retryAfter-time.Since(c.made))) // a disk that damages every file keeps nobody busy
+	if err := c.makeFile(ctx); err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.made = time.Now()
+	return c.follow(ctx)
+}
+
+// follow opens the file where it is not open, and enters what the ledger has
+// committed. The error is a [*rebuildError] where the file must be made anew.
+// The caller holds writing.
+func (c *Catalog) follow(ctx context.Context) error {
+	if c.file == nil {
+		if err := c.openFile(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.checkFile(c.file); err != nil {
+		return err
+	}
+	f := c.file
+	for ctx.Err() == nil {
+		rows, head, err := c.readChanged(f.at)
+		if err != nil || head.N == f.at.N {
+			return err
+		}
+		if err := c.cfg.CheckSpace(); err != nil {
+			return err
+		}
+		if err := f.enter(ctx, rows, head); err != nil {
+			return fmt.Errorf("write %s: %w", FileName, err)
+		}
+		c.mu.Lock()
+		f.at = head
+		c.mu.Unlock()
+	}
+	return context.Cause(ctx)
 }
 
 func (c *Catalog) waitFor(ctx context.Context, d time.Duration) {
@@ -236,82 +258,18 @@ func (c *Catalog) waitFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// What a fault means for those who search.
-const (
-	findsNumbers = "until it goes on, people find by key, clientUUID and bumId alone"
-	findsBefore  = "what people ask for is found as before, but for what changed since: each answer says so"
-)
-
 // noteFault logs a fault once, however often it comes.
-func (c *Catalog) noteFault(err error, means string, wait time.Duration) {
+func (c *Catalog) noteFault(err error, wait time.Duration) {
+	means := "until it goes on, people find by key, clientUUID and bumId alone"
 	c.mu.Lock()
+	if c.file != nil { // nothing of the batch is in it
+		means = "what people ask for is found as before, but for what changed since: each answer says so"
+	}
 	known := c.told.Fault == err.Error()
 	c.told.Fault = err.Error()
 	c.mu.Unlock()
 	if !known {
 		c.cfg.Log.Error("the catalog stopped; documents are archived as before, and "+means, "err", err, "again_in", wait)
-	}
-}
-
-// follow opens the file and enters what the ledger commits, until ctx ends or the file cannot go on. isFresh says that it was made
-// anew by this process, and that its rows were not found right since.
-func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
-	w, info, err := c.openFile(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.closeFile(ctx, w)) }()
-	var counted time.Time
-	for ctx.Err() == nil {
-		if err := c.checkFile(info); err != nil {
-			return err
-		}
-		c.writing.Lock()
-		err := c.catchUp(ctx, w)
-		c.writing.Unlock()
-		if err != nil {
-			if reasonToRebuild(err) != nil || ctx.Err() != nil {
-				return err
-			}
-			// Nothing of the batch is in the file. Questions are answered from what is.
-			c.noteFault(err, findsBefore, retryAfter)
-			c.waitFor(ctx, retryAfter)
-			continue
-		}
-		if time.Since(counted) >= countEvery || c.isUncounted() {
-			c.writing.Lock()
-			done, err := c.checkCounts(ctx, w)
-			c.writing.Unlock()
-			differs := reasonToRebuild(err)
-			switch {
-			case differs != nil && isFresh: // then the balance is wrong, which the check of the ledger tells
-				c.cfg.Log.Error("the catalog was made anew and differs", "why", differs.why)
-				done = true
-			case err != nil:
-				return err
-			case done:
-				isFresh = false // it agreed once: what differs later is the file
-			}
-			if done {
-				counted = time.Now()
-				c.noteCounted()
-			}
-		}
-		c.noteWorks()
-		c.awaitLines(ctx)
-	}
-	c.catchUpLast(context.WithoutCancel(ctx), w)
-	return nil
-}
-
-// catchUpLast enters the last lines before the file is closed, so that a
-// command that runs alone has little to enter. Without it, or after a crash
-// before it, that command or the next start enters them.
-func (c *Catalog) catchUpLast(ctx context.Context, w *writer) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	if c.cfg.Ledger.Head().N-w.at.N < gatherLines {
-		_ = c.catchUp(ctx, w)
 	}
 }
 
@@ -326,16 +284,23 @@ func (c *Catalog) noteWorks() {
 	}
 }
 
+// noteDamaged lets the file be made anew.
+func (c *Catalog) noteDamaged(why *rebuildError) {
+	c.mu.Lock()
+	c.damage = why
+	c.mu.Unlock()
+	c.Wake()
+}
+
 // awaitLines waits until the ledger has lines that the file does not tell of,
 // and then a little for more of them.
 func (c *Catalog) awaitLines(ctx context.Context) {
 	var gathered <-chan time.Time // nil: nothing to gather yet
 	for {
 		c.mu.Lock()
-		n := c.file.at.N
+		newer, damage := c.cfg.Ledger.Head().N-c.file.at.N, c.damage
 		c.mu.Unlock()
-		newer := c.cfg.Ledger.Head().N - n
-		if newer >= gatherLines || c.Status().Damaged != "" || newer == 0 && c.isUncounted() {
+		if newer >= gatherLines || damage != nil {
 			return
 		}
 		if newer > 0 && gathered == nil {
@@ -351,43 +316,4 @@ func (c *Catalog) awaitLines(ctx context.Context) {
 		case <-c.wake:
 		}
 	}
-}
-
-// catchUp enters all lines that the journal has now.
-func (c *Catalog) catchUp(ctx context.Context, w *writer) error {
-	for ctx.Err() == nil {
-		keys, head, err := c.readChanged(w.at)
-		if err != nil || head.N == w.at.N {
-			return err
-		}
-		if c.cfg.CheckSpace != nil {
-			if err := c.cfg.CheckSpace(); err != nil {
-				return err
-			}
-		}
-		plain := context.WithoutCancel(ctx) // a batch is short; SQLite would start a goroutine for each statement that can be cancelled
-		err = w.inTransaction(plain, head, func() error { return c.enterAll(plain, w, keys) })
-		if err != nil {
-			return fmt.Errorf("write %s: %w", FileName, err)
-		}
-		if w == c.w { // else it is private, and open before it is asked
-			c.noteProgress(w.at)
-		}
-	}
-	return nil
-}
-
-// noteProgress makes a committed position known to searches.
-func (c *Catalog) noteProgress(at ledger.Head) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.file.at = at
-}
-
-// percentOf returns n of all in percent. A few lines less than all count as all of them.
-func percentOf(n, all uint64) int {
-	if n+mostBehind >= all {
-		return 100
-	}
-	return int(n * 100 / all)
 }

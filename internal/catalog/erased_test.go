@@ -47,7 +47,7 @@ func (w *world) goOnWith(x *life) {
 // filesHold returns which of the words stand in the files of the open catalog, in any case of letters.
 func filesHold(t *testing.T, c *Catalog, words ...string) (held []string) {
 	t.Helper()
-	for _, end := range append([]string{"", ".new"}, besides...) {
+	for _, end := range append([]string{""}, besides...) {
 		b, err := os.ReadFile(c.path() + end)
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ func TestCatalog_I7_ErasedWhileItIsMade(t *testing.T) {
 		erased := map[archive.Key]bool{}
 		cfg.Ledger = erasedLedger{w.led, erased}
 		c := New(cfg)
-		kit.Must(t, c.rebuild(t.Context()))
+		kit.Must(t, c.makeFile(t.Context()))
 		erased[x.key] = true // after its row was written, before the file is opened
 		w.goOnWith(x)
 		held := filesHold(t, c, sender)
@@ -156,16 +156,15 @@ func TestCatalog_I7_ErasedWhileItIsMade(t *testing.T) {
 func TestCatalog_I7_ChangedRowsAreOverwritten(t *testing.T) {
 	w := grown(t, 43, 20)
 	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
+	kit.Must(t, c.makeFile(t.Context()))
+	c.mustFollow(t)
 	const before = "what the number of all rows was before"
 	for _, number := range []string{before, "x"} {
-		kit.Value(f.conn.ExecContext(t.Context(), "UPDATE document SET number = ?", number))(t)
+		kit.Value(c.file.db.ExecContext(t.Context(), "UPDATE document SET number = ?", number))(t)
 		kit.Check(t, number != before || len(filesHold(t, c, before)) != 0,
 			"it was not written: the test shows nothing")
 	}
-	if err := c.closeFile(t.Context(), f); err != nil { // what the log holds goes into the file
+	if err := c.Close(); err != nil { // what the log holds goes into the file
 		t.Fatal(err)
 	}
 	held := filesHold(t, c, before)

@@ -14,30 +14,20 @@ import (
 )
 
 // Figures are sums over the rows: how many documents were archived or delivered
-// on a day, and what the service counts as successes. Triggers keep them with
-// each row. Nothing decides by them, and they say so where they lack something.
+// on a day, and what the service counts as successes. Each transaction that
+// changes rows takes away what they counted before, and adds what they count now.
+// Nothing decides by them, and they say so where they lack something.
 
 // successes is what a row of figure counts that counts successes of the
 // service, and no documents in a state.
 const successes = int(ledger.None)
 
-// figureTriggers keep the figures when a row of a document comes, changes or goes.
-func figureTriggers() []string {
-	const (
-		counted = "state, %[1]s.completed, %[1]s.origin, %[1]s.successes"
-		count   = " INSERT INTO figure SELECT * FROM (" +
-			"SELECT %[1]s.state, %[1]s.completed, %[1]s.origin, %[2]s1, 0, 0 WHERE %[1]s.completed IS NOT NULL" +
-			" UNION ALL SELECT %[3]d, value ->> 0, %[1]s.origin, %[2]s1, %[2]s(value ->> 1 = 0), %[2]s(value ->> 1) FROM json_each(%[1]s.successes)" +
-			") WHERE true ON CONFLICT DO UPDATE SET n = n + excluded.n, unsized = unsized + excluded.unsized, bytes = bytes + excluded.bytes;"
-	)
-	more, less := fmt.Sprintf(count, "new", "+", successes), fmt.Sprintf(count, "old", "-", successes)
-	old, now := fmt.Sprintf("(old."+counted+")", "old"), fmt.Sprintf("(new."+counted+")", "new")
-	return []string{
-		"CREATE TRIGGER figure_insert AFTER INSERT ON document BEGIN" + more + " END",
-		"CREATE TRIGGER figure_delete AFTER DELETE ON document BEGIN" + less + " END",
-		"CREATE TRIGGER figure_update AFTER UPDATE ON document WHEN " + old + " IS NOT " + now + " BEGIN" + less + more + " END",
-	}
-}
+// countChanged adds what the rows that are changing count to the figures, or with
+// -1 takes it away.
+var countChanged = fmt.Sprintf(`INSERT INTO figure SELECT * FROM (
+	SELECT state, completed, origin, ?1 * count(*), 0, 0 FROM changed WHERE completed IS NOT NULL GROUP BY 1, 2, 3
+	UNION ALL SELECT %d, value ->> 0, origin, ?1 * count(*), ?1 * sum(value ->> 1 = 0), ?1 * sum(value ->> 1) FROM changed, json_each(successes) GROUP BY 1, 2, 3
+	) WHERE true ON CONFLICT DO UPDATE SET n = n + excluded.n, unsized = unsized + excluded.unsized, bytes = bytes + excluded.bytes`, successes)
 
 // figuresOf returns the columns of a row that the figures count: the day on
 // which the entry was archived, or delivered, in a time zone; and of each
@@ -86,7 +76,7 @@ func describeZone(zone *time.Location) string {
 // were delivered, by this machine's clock.
 func (c *Catalog) CompletedOn(ctx context.Context, state ledger.State, day time.Time) (byDrop map[string]int, err error) {
 	byDrop = map[string]int{}
-	err = c.readFigures(ctx, func(rows *sql.Rows) error {
+	err = c.readRows(ctx, func(rows *sql.Rows) error {
 		var drop string
 		var n int
 		err := rows.Scan(&drop, &n)
@@ -102,7 +92,7 @@ func (c *Catalog) CompletedOn(ctx context.Context, state ledger.State, day time.
 func (c *Catalog) CompletedByDay(ctx context.Context, state ledger.State, newest time.Time, days int) ([]int, error) {
 	last, counts := dayIn(c.cfg.Location, newest), make([]int, days)
 	first := last - int64(days) + 1
-	err := c.readFigures(ctx, func(rows *sql.Rows) error {
+	err := c.readRows(ctx, func(rows *sql.Rows) error {
 		var day int64
 		var n int
 		err := rows.Scan(&day, &n)
@@ -117,7 +107,7 @@ func (c *Catalog) CompletedByDay(ctx context.Context, state ledger.State, newest
 // LastDelivered returns when a document was delivered last, by this machine's
 // clock; zero: none was.
 func (c *Catalog) LastDelivered(ctx context.Context) (at time.Time, err error) {
-	err = c.readFigures(ctx, func(rows *sql.Rows) error {
+	err = c.readRows(ctx, func(rows *sql.Rows) error {
 		var ms sql.NullInt64
 		err := rows.Scan(&ms)
 		if ms.Valid {
@@ -135,7 +125,7 @@ func (c *Catalog) LastDelivered(ctx context.Context) (at time.Time, err error) {
 func (c *Catalog) Totals(ctx context.Context, since time.Time) (all []ledger.Total, err error) {
 	y, m, _ := since.In(c.cfg.Location).Date()
 	from := time.Date(y, m, 1, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60)
-	err = c.readFigures(ctx, func(rows *sql.Rows) error {
+	err = c.readRows(ctx, func(rows *sql.Rows) error {
 		var vault string
 		var year, month int
 		var n, unsized, bytes int64
@@ -151,39 +141,139 @@ func (c *Catalog) Totals(ctx context.Context, since time.Time) (all []ledger.Tot
 	return all, err
 }
 
+// RejectedSince returns the times at which the folders were taken that are rejected now, the newest first and most of them at most, as
+// far as they were taken at a time or after it. Times are whole milliseconds.
+func (c *Catalog) RejectedSince(ctx context.Context, since time.Time, most int) (taken []time.Time, err error) {
+	// SQLite by itself takes the index by state and reads each row, which takes seventeen times as long. The state is no parameter: with
+	// one, SQLite could not know that the index has all such rows.
+	newest := fmt.Sprintf("SELECT seen FROM document INDEXED BY document_rejected WHERE state = %d AND seen >= ? ORDER BY seen DESC LIMIT ?", ledger.Rejected)
+	err = c.readRows(ctx, func(rows *sql.Rows) error {
+		var at int64
+		err := rows.Scan(&at)
+		taken = append(taken, time.UnixMilli(at))
+		return err
+	}, newest, millis(since), most)
+	return taken, err
+}
+
+// NewestIn returns the keys of the newest documents in a state, most of them at most. The newest
+// comes first.
+func (c *Catalog) NewestIn(ctx context.Context, state ledger.State, most int) (keys []archive.Key, err error) {
+	err = c.readRows(ctx, func(rows *sql.Rows) error {
+		var b sql.RawBytes
+		err := rows.Scan(&b)
+		keys = append(keys, keyIn(b))
+		return err
+	}, "SELECT key FROM document WHERE state = ? ORDER BY id DESC LIMIT ?", int(state), most)
+	return keys, err
+}
+
 // CatchUp enters what the ledger has committed, so that figures are as new as
-// the balance. It does not wait for a file that is being made, nor make a
-// private one of a large ledger. lacks says why figures may lack something;
-// empty: they do not.
+// the balance. It does not wait for a file that is being made, nor make that of
+// a large ledger. lacks says why figures may lack something; empty: they do not.
 func (c *Catalog) CatchUp(ctx context.Context) (lacks string, err error) {
-	c.mu.Lock()
-	f, why := c.file, c.status().Describe()
-	c.mu.Unlock()
-	if f == nil && !c.isKept && why != "" && c.cfg.Ledger.Balance().Seen >= longWalk {
-		return why, nil
-	}
-	_, lacks, err = c.ready(ctx, time.Time{}, func(string) {})
+	_, lacks, err = c.ready(ctx, time.Time{}, nil)
 	if incomplete, is := errors.AsType[*IncompleteError](err); is {
 		return incomplete.Why, nil
 	}
 	return lacks, err
 }
 
-// readFigures calls fn with each row that a statement gives, of the file as it
-// is. The error is an [*IncompleteError] where there is none.
-func (c *Catalog) readFigures(ctx context.Context, fn func(*sql.Rows) error, statement string, args ...any) error {
+// readRows calls fn with each row that a statement gives, of the file as it is.
+// The error is an [*IncompleteError] where there is none, or it cannot be read.
+func (c *Catalog) readRows(ctx context.Context, fn func(*sql.Rows) error, statement string, args ...any) error {
 	c.mu.Lock()
 	f, why := c.file, c.status().Describe()
 	c.mu.Unlock()
 	if f == nil {
 		return &IncompleteError{cmp.Or(why, "no catalog is open")}
 	}
-	err := c.readFile(ctx, f, func(ctx context.Context) error { return visitRows(ctx, f.db, fn, statement, args...) })
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return cmp.Or(c.noteUnread(f, err), error(&IncompleteError{"the catalog cannot be read: " + err.Error()}))
+	err := c.readFile(ctx, f, func(ctx context.Context) error { return visitRows(ctx, f.read, fn, statement, args...) })
+	if err == nil {
+		return nil
 	}
+	return cmp.Or(c.noteUnread(ctx, err), error(&IncompleteError{"the catalog cannot be read: " + err.Error()}))
+}
+
+// countEvery is how often the rows are counted. A row that is missing would be missing from answers.
+const countEvery = 24 * time.Hour
+
+// Comparison tells how the rows of a catalog compare with the ledger's balance. It says nothing about the ledger: where they differ, the
+// catalog is wrong, and the running daemon makes it anew.
+type Comparison struct {
+	NotDone string // why nothing was compared; empty: it was
+	Differs string // how rows and balance differ; empty: they do not
+}
+
+// Compare enters what the ledger has committed, counts the rows in each state and
+// compares them with the ledger's balance. If they differ, the catalog that runs
+// is made anew. It must not be called where no catalog is kept.
+func (c *Catalog) Compare(ctx context.Context) (of Comparison) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.isKept && c.file == nil {
+		return Comparison{NotDone: cmp.Or(c.Status().Describe(), "it is closed")}
+	}
+	err := c.follow(ctx)
+	if err != nil && c.file == nil {
+		return Comparison{NotDone: "the catalog is not complete: " + err.Error() + startsMake}
+	}
+	if err == nil {
+		of.NotDone, err = c.countRows(ctx)
+	}
+	again := reasonToRebuild(err)
+	switch {
+	case again != nil:
+		c.noteDamaged(again)
+		return Comparison{Differs: again.why}
+	case err != nil:
+		return Comparison{NotDone: err.Error()}
+	}
+	return of
+}
+
+// countDaily counts the rows once a day. Those of a new file that differ show
+// that the balance is wrong, which the check of the ledger tells. The caller
+// holds writing.
+func (c *Catalog) countDaily(ctx context.Context) error {
+	if time.Since(c.counted) < countEvery {
+		return nil
+	}
+	notDone, err := c.countRows(ctx)
+	again := reasonToRebuild(err)
+	switch {
+	case again != nil && c.made.After(c.counted):
+		c.cfg.Log.Error("the catalog was made anew and differs", "why", again.why)
+	case err != nil || notDone != "":
+		return err
+	}
+	c.counted = time.Now()
 	return nil
+}
+
+// countRows compares the number of rows in each state with the ledger's balance;
+// notDone says why it did not. The error is a [*rebuildError] where they differ.
+// The caller holds writing.
+func (c *Catalog) countRows(ctx context.Context) (notDone string, err error) {
+	before, balance := c.cfg.Ledger.Head(), c.cfg.Ledger.Balance()
+	if before != c.file.at || before != c.cfg.Ledger.Head() { // the balance may be a later one than the head
+		return "the ledger changed meanwhile", nil
+	}
+	var counted ledger.Balance
+	err = visitRows(context.WithoutCancel(ctx), c.file.db, func(rows *sql.Rows) error {
+		var state, n uint64
+		if err := rows.Scan(&state, &n); err != nil {
+			return err
+		}
+		if state >= uint64(len(counted.States)) {
+			return &rebuildError{fmt.Sprintf("it has %d documents in a state %d that does not exist", n, state)}
+		}
+		counted.States[state] = n
+		counted.Seen += n
+		return nil
+	}, "SELECT state, count(*) FROM document GROUP BY state")
+	if err == nil && counted != balance {
+		err = &rebuildError{fmt.Sprintf("its rows (%v) are not those of the ledger (%v)", counted, balance)}
+	}
+	return "", err
 }

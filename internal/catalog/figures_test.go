@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -188,17 +187,12 @@ func TestFigures_I12_EveryZoneAsCountedOneByOne(t *testing.T) {
 	w.goOn(100)
 	var all []*Catalog
 	for _, name := range []string{"Europe/Berlin", "America/St_Johns", "Pacific/Apia"} {
-		c := New(Config{StateDir: t.TempDir(), Ledger: w.led, Location: kit.Value(time.LoadLocation(name))(t)})
-		kit.Must(t, c.rebuild(t.Context()))
-		f, _, err := c.openFile(t.Context())
-		kit.Must(t, err)
-		defer func() { _ = c.closeFile(context.Background(), f) }()
-		all = append(all, c)
+		all = append(all, opened(t, Config{StateDir: t.TempDir(), Ledger: w.led, Location: kit.Value(time.LoadLocation(name))(t)}))
 	}
 	for round := range 6 {
 		for _, c := range all {
 			w.check(c)
-			anew := New(Config{Ledger: w.led, Location: c.cfg.Location})
+			anew := OpenStopped(Config{StateDir: t.TempDir(), Ledger: w.led, Location: c.cfg.Location})
 			w.check(anew)
 			kit.Must(t, anew.Close())
 		}
@@ -215,13 +209,9 @@ func TestFigures_I12_OfAnotherZoneAreMadeAnew(t *testing.T) {
 	for _, zones := range [][2]*time.Location{{time.UTC, time.FixedZone("UTC", 900)}, {kit.Value(time.LoadLocation("Europe/Berlin"))(t), kit.Value(time.LoadLocation("Europe/Moscow"))(t)}} {
 		cfg := w.config()
 		cfg.Location = zones[0]
-		c := New(cfg)
-		kit.Must(t, c.rebuild(t.Context()))
-		f, _, err := c.openFile(t.Context())
-		kit.Must(t, err)
-		kit.Must(t, c.closeFile(t.Context(), f))
+		kit.Must(t, New(cfg).makeFile(t.Context()))
 		cfg.Location = zones[1]
-		_, _, err = New(cfg).openFile(t.Context())
+		err := New(cfg).openFile(t.Context())
 		kit.Check(t, reasonToRebuild(err) != nil, "a file of %v for %v: %v, want it made anew", zones[0], zones[1], err)
 	}
 }
@@ -242,16 +232,15 @@ func TestFigures_I26_SayWhatTheyLack(t *testing.T) {
 	_, err = c.Totals(t.Context(), time.Time{})
 	_, incomplete := errors.AsType[*IncompleteError](err)
 	kit.Check(t, incomplete, "totals before it is made: %v, want an IncompleteError", err)
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer func() { _ = c.closeFile(context.Background(), f) }()
+	kit.Must(t, c.makeFile(t.Context()))
+	c.mustFollow(t)
+	defer func() { kit.Must(t, c.Close()) }()
 	before := kit.Value(c.Totals(t.Context(), time.Time{}))(t)
 	for range 10 {
 		w.goOn(100)
 	}
 	full = errors.New("no room")
-	c.noteFault(full, findsBefore, retryAfter)
+	c.noteFault(full, retryAfter)
 	lacks, err = c.CatchUp(t.Context())
 	kit.Check(t, err == nil && lacks == "no room", "on a full disk: lacks %q (%v)", lacks, err)
 	kit.Want(t, "totals on a full disk", kit.Value(c.Totals(t.Context(), time.Time{}))(t), before)

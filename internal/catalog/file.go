@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -26,14 +27,8 @@ import (
 const (
 	commonPragmas = "_pragma=temp_store(2)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"
 	// writePragmas: what is replaced in the file is overwritten. In WAL mode with synchronous=normal a commit syncs nothing, and a power cut may take the last commits and nothing else.
-	writePragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)&_pragma=secure_delete(1)"
+	writePragmas = commonPragmas + "&_txlock=immediate&_pragma=cache_size(-8000)&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)&_pragma=secure_delete(1)"
 	readPragmas  = commonPragmas + "&mode=ro&_pragma=query_only(1)"
-	// stoppedPragmas: nobody else has the file open, because the caller has the state directory's lock. SQLite then makes no file.
-	stoppedPragmas = readPragmas + "&immutable=1"
-	// privatePragmas: the file ends with its connection.
-	privatePragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(MEMORY)&_pragma=synchronous(0)"
-	// buildPragmas: an unfinished file is thrown away after a crash, so nothing protects it.
-	buildPragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(OFF)&_pragma=synchronous(0)&_pragma=locking_mode(EXCLUSIVE)"
 )
 
 // The states of a file, in its user_version.
@@ -42,18 +37,58 @@ const (
 	inUse         = 1
 )
 
-func openDatabase(path, pragmas string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", databaseURL(path, pragmas))
-	if err == nil {
-		db.SetMaxOpenConns(1)
-	}
-	return db, err
+// file is an open file, with its connection for rows and those for questions.
+type file struct {
+	*writer
+	read *sql.DB
+	info fs.FileInfo
+	at   ledger.Head // the rows tell of all lines up to this one; changed under writing and mu
+
+	ending context.Context // ended: questions are to stop
+	end    context.CancelCauseFunc
 }
 
-// databaseURL names a file, whose path may hold any character; an empty one is
-// a file of its own that SQLite removes at once.
-func databaseURL(path, pragmas string) string {
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas}).String()
+// rebuildError says that the file must be made anew.
+type rebuildError struct{ why string }
+
+func (e *rebuildError) Error() string { return e.why }
+
+var (
+	errMissing = &rebuildError{"there is none"}
+	errClosed  = &rebuildError{"it was closed"}
+	// errErased says that the ledger does not have the texts of a row any more.
+	// Their words stand in many places of the file: as names of parties, in
+	// segments of the index that are merged some day, in the log. A new file
+	// has none of them.
+	errErased = &rebuildError{"a document was erased, and its words go with the file"}
+	errOlder  = &rebuildError{"a document came that is older than many others"}
+)
+
+// reasonToRebuild returns why an error means that the file must be made anew; nil: it does not mean that.
+func reasonToRebuild(err error) *rebuildError {
+	if again, is := errors.AsType[*rebuildError](err); is {
+		return again
+	}
+	if e, is := errors.AsType[*sqlite.Error](err); is {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR: // the last: a table is missing
+			return &rebuildError{"it is damaged: " + err.Error()}
+		}
+		if e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
+			return &rebuildError{"it is damaged: " + err.Error()}
+		}
+	}
+	return nil
+}
+
+// openDatabase opens a file, whose path may hold any character.
+func openDatabase(path, pragmas string, connections int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas}).String())
+	if err == nil {
+		db.SetMaxOpenConns(connections)
+		db.SetMaxIdleConns(1)
+	}
+	return db, err
 }
 
 func (c *Catalog) path() string { return filepath.Join(c.cfg.StateDir, FileName) }
@@ -61,40 +96,73 @@ func (c *Catalog) path() string { return filepath.Join(c.cfg.StateDir, FileName)
 // besides are what SQLite keeps beside a file, by the ends of their names.
 var besides = []string{"-wal", "-shm", "-journal"}
 
-// openFile opens the file for writing, and for searches, where it is the catalog of this ledger; else the error is a [*rebuildError].
-func (c *Catalog) openFile(ctx context.Context) (*writer, fs.FileInfo, error) {
+// openFile opens the file where it is the catalog of this ledger; else the error
+// is a [*rebuildError]. The caller holds writing.
+func (c *Catalog) openFile(ctx context.Context) (err error) {
 	info, err := c.moveForeign()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if info.Mode().Perm() != 0o600 { // somebody put it there; SQLite gives its log the same rights
 		if err := os.Chmod(c.path(), 0o600); err != nil {
-			return nil, nil, err
+			return err
 		}
 	}
-	_, walErr := os.Lstat(c.path() + "-wal")
-	w, err := openWriter(context.WithoutCancel(ctx), c.path(), writePragmas)
-	if e, is := errors.AsType[*sqlite.Error](err); is && e.Code()&0xff == sqlite3.SQLITE_ERROR { // a table is missing or another one
-		return nil, nil, &rebuildError{"it has another form: " + err.Error()}
-	}
+	plain := context.WithoutCancel(ctx)
+	_, noLog := os.Lstat(c.path() + "-wal")
+	w, err := openWriter(plain, c.path())
 	if err != nil {
-		return nil, nil, fmt.Errorf("open %s: %w", FileName, err)
+		return fmt.Errorf("open %s: %w", FileName, err)
 	}
-	var version int
-	if w.at, version, err = c.readPosition(ctx, w.conn); err == nil && version == inUse && errors.Is(walErr, fs.ErrNotExist) {
-		err = &rebuildError{"its write-ahead log is gone, and it was not closed"}
-	}
-	if err == nil {
-		// From here a crash leaves a file that is in use: it is complete only together with its log.
-		_, err = w.conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA user_version = %d", inUse))
-	}
-	if err == nil {
-		err = c.publish(w, info)
-	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.db.Close())
+		}
+	}()
+	at, version, err := c.readPosition(plain, w.db)
 	if err != nil {
-		return nil, nil, errors.Join(err, w.close())
+		return err
 	}
-	return w, info, nil
+	if version == inUse && errors.Is(noLog, fs.ErrNotExist) {
+		return &rebuildError{"its write-ahead log is gone, and it was not closed"}
+	}
+	// From here a crash leaves a file that is in use: it is complete only together with its log.
+	if _, err := w.db.ExecContext(plain, fmt.Sprintf("PRAGMA user_version = %d", inUse)); err != nil {
+		return err
+	}
+	read, err := openDatabase(c.path(), readPragmas, 4)
+	if err != nil {
+		return err
+	}
+	f := &file{writer: w, read: read, info: info, at: at}
+	if !c.isKept { // it outlives the question that opens it
+		ctx = plain
+	}
+	f.ending, f.end = context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.file, c.told.Made, c.damage = f, 0, nil
+	return nil
+}
+
+// closeFile closes the file, if one is open, once no question reads it: those
+// that do are ended. What the log holds goes into the file, and the log is
+// removed. The caller holds writing.
+func (c *Catalog) closeFile() error {
+	c.mu.Lock()
+	f := c.file
+	c.file = nil
+	c.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	f.end(errClosed)
+	c.reading.Lock() // no question begins to read it any more, and those that read end first
+	err := f.read.Close()
+	c.reading.Unlock()
+	_, failed := f.db.Exec(fmt.Sprintf("PRAGMA user_version = %d", closedCleanly))
+	// A crash before the log is removed leaves both, and the next start reads both.
+	return errors.Join(err, failed, f.db.Close())
 }
 
 // moveForeign looks at what lies under the catalog's name, before SQLite opens it. What this package never made is moved away.
@@ -106,12 +174,8 @@ func (c *Catalog) moveForeign() (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Asked first: the file of another user may not even be readable. The folder is ours, so it can be moved.
-	if !isOfAnother(c.path()) {
-		ours, err := isOurs(c.path(), info)
-		if err != nil || ours {
-			return info, err
-		}
+	if ours, err := isOurs(c.path()); err != nil || ours {
+		return info, err
 	}
 	for n := 1; ; n++ {
 		to := fmt.Sprintf("%s.foreign-%d", c.path(), n)
@@ -131,13 +195,19 @@ func (c *Catalog) moveForeign() (fs.FileInfo, error) {
 }
 
 // isOurs reports whether this package made a file and what lies beside it. An empty file counts as ours: there is nothing to lose.
-func isOurs(path string, info fs.FileInfo) (bool, error) {
-	if !hasOneName(info) {
-		return false, nil
-	}
-	for _, end := range besides {
-		// SQLite follows a link there, and writes into the file that it finds.
-		if beside, err := os.Lstat(path + end); err == nil && !hasOneName(beside) {
+func isOurs(path string) (bool, error) {
+	me := os.Geteuid()
+	for _, end := range append([]string{""}, besides...) {
+		info, err := os.Lstat(path + end)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		// SQLite follows a link, and writes into the file that it finds. What is
+		// another user's could not be written, today or after its rights change.
+		if s := info.Sys().(*syscall.Stat_t); !info.Mode().IsRegular() || s.Nlink != 1 || me != 0 && s.Uid != uint32(me) {
 			return false, nil
 		}
 	}
@@ -147,53 +217,24 @@ func isOurs(path string, info fs.FileInfo) (bool, error) {
 	}
 	defer f.Close() // read only
 	head := make([]byte, 72)
-	switch n, err := io.ReadFull(f, head); {
-	case n == 0 && errors.Is(err, io.EOF):
-		return true, nil
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return false, nil
-	case err != nil:
-		return false, err
+	n, err := io.ReadFull(f, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
 	}
-	return bytes.HasPrefix(head, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(head[68:]) == applicationID, nil
+	return n == 0 || bytes.HasPrefix(head, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(head[68:]) == applicationID, err
 }
 
-// hasOneName reports whether it is a file that no other name leads to.
-func hasOneName(info fs.FileInfo) bool {
-	return info.Mode().IsRegular() && info.Sys().(*syscall.Stat_t).Nlink == 1
-}
-
-// isOfAnother reports whether the file, or what SQLite keeps beside it, belongs to another user, and this one is not root: it could not be
-// written, today or after its rights change.
-func isOfAnother(path string) bool {
-	me := os.Geteuid()
-	if me == 0 {
-		return false
-	}
-	for _, end := range append([]string{""}, besides...) {
-		if info, err := os.Lstat(path + end); err == nil && info.Sys().(*syscall.Stat_t).Uid != uint32(me) {
-			return true
-		}
-	}
-	return false
-}
-
-// readPosition returns what the rows of a file tell of; the error is a [*rebuildError] where that is not this ledger's journal.
-func (c *Catalog) readPosition(ctx context.Context, q queryer) (at ledger.Head, version int, err error) {
+// readPosition returns up to which line the rows of a file tell; the error is a [*rebuildError] where that is not this ledger's journal.
+func (c *Catalog) readPosition(ctx context.Context, db *sql.DB) (at ledger.Head, version int, err error) {
 	var made, of string
 	var hash []byte
-	var line int64
-	err = q.QueryRowContext(ctx, "SELECT made, ledger, line, hash FROM position").Scan(&made, &of, &line, &hash)
-	if err == nil {
-		err = q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
-	}
+	err = db.QueryRowContext(ctx, "SELECT made, ledger, line, hash, user_version FROM position, pragma_user_version").Scan(&made, &of, &at.N, &hash, &version)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = &rebuildError{"it was never finished"}
 	}
 	if err != nil {
 		return at, version, err
 	}
-	at.N = uint64(line)
 	copy(at.Hash[:], hash)
 	switch now, ok, err := c.cfg.Ledger.HeadAt(at.N); {
 	case made != howMade(c.cfg.Location):
@@ -210,55 +251,10 @@ func (c *Catalog) readPosition(ctx context.Context, q queryer) (at ledger.Head, 
 	return at, version, nil
 }
 
-// publish lets searches read the file.
-func (c *Catalog) publish(w *writer, info fs.FileInfo) error {
-	db, err := openDatabase(c.path(), readPragmas)
-	if err != nil {
-		return err
-	}
-	db.SetMaxOpenConns(4)
-	db.SetMaxIdleConns(1)
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.w, c.file, c.told = w, newReadable(db, db.Close, w.at, info), Status{Fault: c.told.Fault}
-	return nil
-}
-
-// closeFile closes the file once no search reads it. If vaultd stops, it ends
-// those that do. What the log holds goes into the file, and the log is removed.
-func (c *Catalog) closeFile(ctx context.Context, w *writer) error {
-	c.mu.Lock()
-	read := c.file
-	c.mu.Unlock()
-	if ctx.Err() != nil { // else the file is made anew, and a search may end in peace
-		read.end()
-	}
-	defer read.end()
-	c.writing.Lock() // a question that could not enter rows any more must not be given the file either
-	c.mu.Lock()
-	c.w, c.file = nil, nil
-	c.mu.Unlock()
-	c.writing.Unlock()
-	plain := context.WithoutCancel(ctx) // the end of ctx is why the file is closed
-	c.reading.Lock()                    // no search begins to read it any more, and those that read end first
-	err := read.close()
-	c.reading.Unlock()
-	if _, failed := w.conn.ExecContext(plain, fmt.Sprintf("PRAGMA user_version = %d", closedCleanly)); failed != nil {
-		err = errors.Join(err, failed)
-	}
-	// A crash before the log is removed leaves both, and the next start reads both.
-	return errors.Join(err, w.close())
-}
-
-// checkFile reports that the open file is not the one that lies under its name any more, or that a search met damage in it.
-func (c *Catalog) checkFile(opened fs.FileInfo) error {
+// checkFile reports that an open file is not the one that lies under its name any more, or that a question met damage in it.
+func (c *Catalog) checkFile(f *file) error {
 	c.mu.Lock()
 	damage := c.damage
-	if c.told.Damaged == "" {
-		damage = nil
-	}
 	c.mu.Unlock()
 	if damage != nil {
 		return damage
@@ -269,32 +265,81 @@ func (c *Catalog) checkFile(opened fs.FileInfo) error {
 		return &rebuildError{"its file was removed"}
 	case err != nil:
 		return err
-	case !os.SameFile(opened, now):
+	case !os.SameFile(f.info, now):
 		return &rebuildError{"another file lies in its place"}
 	}
 	return nil
 }
 
-// reasonToRebuild returns why an error means that the file must be made anew; nil: it does not mean that.
-func reasonToRebuild(err error) *rebuildError {
-	if again, is := errors.AsType[*rebuildError](err); is {
-		return again
+// makeFile makes the file anew from all entries, in the order of their keys. The
+// former file goes first: nothing reads it any more, and both may not have room.
+func (c *Catalog) makeFile(ctx context.Context) (err error) {
+	c.mu.Lock()
+	c.told.Made, c.damage = 0, nil
+	c.mu.Unlock()
+	if err := removeWithBesides(c.path()); err != nil {
+		return err
 	}
-	if isDamage(err) {
-		return &rebuildError{"it is damaged: " + err.Error()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("make %s: %w", FileName, err), removeWithBesides(c.path()))
+		}
+	}()
+	// SQLite would make it readable for others.
+	f, err := os.OpenFile(c.path(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := f.Close(); err != nil {
+		return err
+	}
+	w, err := openWriter(context.WithoutCancel(ctx), c.path(), schemaStatements()...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.copyEntries(ctx, w), w.db.Close())
 }
 
-// isDamage reports whether an error of SQLite says that what is in the file is wrong.
-func isDamage(err error) bool {
-	e, is := errors.AsType[*sqlite.Error](err)
-	if !is {
-		return false
+// copyEntries enters all entries of the ledger. What is committed meanwhile may
+// be among them or not: the position is that of the beginning, and what came
+// later is entered again.
+func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
+	start, all := c.cfg.Ledger.Head(), max(c.cfg.Ledger.Balance().Seen, 1)
+	var rows []row
+	var done uint64
+	err := c.cfg.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+		r, err := c.readRow(e)
+		if rows = append(rows, r); err != nil || len(rows) < rowsAtOnce {
+			return err
+		}
+		done += uint64(len(rows))
+		c.mu.Lock()
+		c.told.Made = int(min(done*100/all, 99))
+		c.mu.Unlock()
+		if err = cmp.Or(context.Cause(ctx), c.cfg.CheckSpace()); err == nil {
+			err = w.enter(ctx, rows, start)
+		}
+		rows = rows[:0]
+		return err
+	})
+	if err == nil {
+		err = w.enter(ctx, rows, start)
 	}
-	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT:
-		return true
+	if err == nil {
+		// The position comes last: a crash before this line leaves a file that was never finished.
+		_, err = w.db.ExecContext(context.WithoutCancel(ctx), "INSERT INTO position (made, ledger, line, hash) VALUES (?, ?, ?, ?)",
+			howMade(c.cfg.Location), c.cfg.Ledger.Info().ID, start.N, start.Hash[:])
 	}
-	return e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ
+	return err
+}
+
+// removeWithBesides removes a file of ours and what SQLite keeps beside it.
+func removeWithBesides(path string) error {
+	var errs []error
+	for _, end := range append([]string{""}, besides...) {
+		if err := os.Remove(path + end); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -82,7 +82,7 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 	}
 	kit.Rows(t, map[string]row{
 		"Removed":          {os.Remove, "there is none", false},
-		"Empty":            {write(nil), "another form", false},
+		"Empty":            {write(nil), "it is damaged", false},
 		"Foreign":          {write(foreign), "catalog.db is not ours; moved to catalog.db.foreign-1, rebuilding", true},
 		"ForeignSQLite":    {write(sqliteForeign), "moved to catalog.db.foreign-1", true},
 		"Link":             {func(p string) error { return errors.Join(os.Remove(p), os.Symlink("/etc/passwd", p)) }, "moved to catalog.db.foreign-1", true},
@@ -95,7 +95,7 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 		"OtherJournal":     {change("UPDATE position SET hash = zeroblob(32)"), "is another one now", false},
 		"MissingRow":       {change("DELETE FROM document WHERE id = 3"), "are not those of the ledger", false},
 		"OtherState":       {change("UPDATE document SET state = 99 WHERE id = 3"), "a state 99 that does not exist", false},
-		"MissingTable":     {change("DROP TABLE party"), "another form", false},
+		"MissingTable":     {change("DROP TABLE party"), "it is damaged", false},
 		"CrushedPages":     {overwrite(4096, bytes.Repeat([]byte{0xee}, 8192)), "anew", false},
 		"LogRemoved":       {change("PRAGMA user_version = 1"), "its write-ahead log is gone", false},
 	}, func(t *testing.T, tt row) {
@@ -210,14 +210,14 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 	})
 }
 
-// A process that dies leaves the file and its log. The next start goes on at the line that was committed; a command meanwhile reads the
-// ledger, and neither makes nor changes a file.
+// A process that dies leaves the file and its log. What opens it next, vaultd or a command, goes on at the line that was committed, and
+// leaves the file alone.
 func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
 	w := grown(t, 4, 50)
-	c, f := w.made(t)
+	c := w.made(t)
 	for range 5 {
 		w.goOn(30)
-		kit.Must(t, c.catchUp(t.Context(), f))
+		c.mustFollow(t)
 		died := t.TempDir() // what the dead process leaves
 		for _, end := range []string{"", "-wal"} {
 			b, err := os.ReadFile(c.path() + end)
@@ -226,60 +226,74 @@ func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
 			}
 			kit.Must(t, err)
 		}
-		before := filesIn(t, died)
-		stopped := OpenStopped(t.Context(), Config{StateDir: died, Ledger: w.led, Log: slog.New(slog.DiscardHandler)})
-		if !strings.Contains(stopped.Status().Describe(), "vaultd did not end by itself") || !w.mustFind(stopped, "4711") {
-			t.Errorf(`%+v, want stopped.Status().Describe() with "vaultd did not end by itself", w.mustFind(stopped, "4711")`, stopped.Status())
-		}
-		if err := stopped.Close(); err != nil || !bytes.Equal(filesIn(t, died), before) {
-			t.Errorf("a command changed files: %v", err)
-		}
-		var log bytes.Buffer
-		next := New(Config{StateDir: died, Ledger: w.led, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		n, _, err := next.openFile(t.Context())
-		kit.Need(t, err == nil && n.at == f.at && log.Len() <= 0, "%v: at %+v, want %+v\n%s", err, n.at, f.at, &log)
-		kit.Must(t, next.closeFile(t.Context(), n))
+		next := OpenStopped(Config{StateDir: died, Ledger: w.led, Log: slog.New(slog.DiscardHandler)})
+		kit.Must(t, next.openFile(t.Context()))
+		kit.Want(t, "the line that the file tells of", next.file.at, c.file.at)
+		kit.Check(t, w.mustFind(next, "4711") && next.made.IsZero(), "the file was made anew: %v", next.made)
+		kit.Must(t, next.Close())
+		kit.Want(t, "what is left", namesIn(t, died), []string{FileName})
 	}
 }
 
-// A command that runs while vaultd is stopped reads the catalog, finds what was committed later, and creates no file.
-func TestOpenStopped_I27_CreatesNoFile(t *testing.T) {
+// A command that runs while vaultd is stopped finds what was committed after the catalog was closed, and creates no other file. It
+// enters the few lines that a file lacks, and makes one anew that does not fit; that of a large ledger not without a word.
+func TestOpenStopped_I27_EntersWhatTheFileLacks(t *testing.T) {
 	w := grown(t, 5, 300)
 	w.inBubble(t, func(t *testing.T) {
 		stop := runUntilMade(New(w.config()))
 		stop()
 	})
 	path := filepath.Join(w.dir, FileName)
-	before := kit.Value(os.ReadFile(path))(t)
-	for range 2 { // the file has everything, and then it does not
-		c := OpenStopped(t.Context(), w.config())
-		at := c.file.at
-		copied, err := c.copyStopped(t.Context())
-		kit.Check(t, err == nil && copied != nil && copied.at == w.led.Head() && c.file.at == at, "the copy: %v; the file is said to be at %v, and is at %v", err, c.file.at.N, at.N)
-		kit.Must(t, copied.close())
+	before := namesIn(t, w.dir)
+	for _, row := range []struct {
+		spoil func() error
+		anew  bool
+	}{
+		{func() error { return nil }, false},
+		{func() error { w.goOn(30); return nil }, false},
+		{func() error { return os.Remove(path) }, true},
+		{func() error { return os.Truncate(path, 10_000) }, true},
+	} {
+		kit.Must(t, row.spoil())
+		c := OpenStopped(w.config())
+		lacks, err := c.CatchUp(t.Context())
+		kit.Check(t, err == nil && lacks == "", "it lacks %q (%v)", lacks, err)
 		for _, word := range []string{"4711", "0500", "muel", "acme"} {
 			kit.Check(t, w.mustFind(c, word), "%q is not answered: %+v", word, c.Status())
 		}
-		beside, err := filepath.Glob(path + "?*")
-		kit.Check(t, err == nil && len(beside) <= 0, "files were created: %v %v", beside, err)
-		kit.Want(t, "the error of Close", c.Close(), nil)
-		after, err := os.ReadFile(path)
-		kit.Check(t, err == nil && bytes.Equal(before, after), "the file was changed: %v", err)
-		w.goOn(30)
+		kit.Want(t, "made anew", !c.made.IsZero(), row.anew)
+		kit.Must(t, c.Close())
+		kit.Want(t, "the files", namesIn(t, w.dir), before)
 	}
+	kit.Must(t, os.Remove(path))
+	cfg := w.config()
+	cfg.Ledger = largeLedger{w.led}
+	c := OpenStopped(cfg)
+	lacks, err := c.CatchUp(t.Context())
+	kit.Check(t, err == nil && lacks == "the catalog is not complete: there is none; vaultd makes it when it starts", "status of a large ledger lacks %q (%v)", lacks, err)
+	told := ""
+	kit.Must(t, c.Search(t.Context(), NewQuery([]string{"4711"}), func(why string) { told = why }, func(Hit) error { return nil }))
+	kit.Want(t, "a search says before", told, "the catalog is not complete: there is none")
+	kit.Want(t, "the status after", c.Status(), Status{Made: 100})
+	kit.Must(t, c.Close())
 }
 
-// filesIn returns names and contents of all files in a folder.
-func filesIn(t *testing.T, dir string) []byte {
+// largeLedger says that it has many entries.
+type largeLedger struct{ Ledger }
+
+func (l largeLedger) Balance() ledger.Balance {
+	b := l.Ledger.Balance()
+	b.Seen += longWalk
+	return b
+}
+
+// namesIn returns the names of all files in a folder.
+func namesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	var all []byte
-	es, err := os.ReadDir(dir)
-	for _, e := range es {
-		b, read := os.ReadFile(filepath.Join(dir, e.Name()))
-		all, err = append(append(append(all, e.Name()...), 0), b...), errors.Join(err, read)
+	for _, e := range kit.Value(os.ReadDir(dir))(t) {
+		names = append(names, e.Name())
 	}
-	kit.Must(t, err)
-	return all
+	return names
 }
 
 // A document that is erased from the ledger leaves no word in any file of a catalog that is made anew.
@@ -321,19 +335,20 @@ func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
 // A disk that fills up in the middle of a batch takes nothing of the batch and damages nothing: the catalog goes on where it was.
 func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
 	w := grown(t, 7, 50)
-	c, f := w.made(t)
+	c := w.made(t)
+	f := c.file
 	limit := func(pages string) {
-		kit.Value(f.conn.ExecContext(t.Context(), "PRAGMA max_page_count = "+pages))(t)
+		kit.Value(f.db.ExecContext(t.Context(), "PRAGMA max_page_count = "+pages))(t)
 	}
 	limit("1") // no more than there are
 	before := f.at
 	w.goOn(300)
-	if err := c.catchUp(t.Context(), f); err == nil || reasonToRebuild(err) != nil || f.at != before {
+	if err := c.follow(t.Context()); err == nil || reasonToRebuild(err) != nil || f.at != before {
 		t.Errorf("a full disk: %v, at %+v, before %+v", err, f.at, before)
 	}
 	kit.Check(t, !w.mustFind(c, "4711") && !w.mustFind(c, "ler", "0500"), "an answer on a full disk does not say what it lacks")
 	limit("1000000")
-	err := c.catchUp(t.Context(), f)
+	err := c.follow(t.Context())
 	kit.Check(t, err == nil && f.at == w.led.Head(), "it does not go on: %v", err)
 	kit.Check(t, w.mustFind(c, "4711") && w.mustFind(c, "ler", "0500"), "the answer is not complete")
 }

@@ -70,14 +70,27 @@ func (w *world) config() Config {
 }
 
 // made is a catalog whose file is made, and open until the test ends.
-func (w *world) made(t *testing.T) (*Catalog, *writer) {
+func (w *world) made(t *testing.T) *Catalog {
 	t.Helper()
-	c := New(w.config())
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	t.Cleanup(func() { _ = c.closeFile(context.Background(), f) })
-	return c, f
+	return opened(t, w.config())
+}
+
+// opened makes the file of a catalog, and opens it until the test ends.
+func opened(t *testing.T, cfg Config) *Catalog {
+	t.Helper()
+	c := New(cfg)
+	kit.Must(t, c.makeFile(t.Context()))
+	c.mustFollow(t)
+	t.Cleanup(func() { kit.Must(t, c.Close()) })
+	return c
+}
+
+// mustFollow opens the file, if it is not open, and enters what the ledger has.
+func (c *Catalog) mustFollow(t *testing.T) {
+	t.Helper()
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	kit.Must(t, c.follow(context.WithoutCancel(t.Context())))
 }
 
 // life is one document and what happens to it, one change after the other.

@@ -27,50 +27,32 @@ type Sorting struct {
 	After   archive.Key // the list begins behind this entry, which stands where it would stand now; zero: at its beginning
 }
 
-// value returns the expression for what rows are sorted by; null: a row has no value.
-func (o Order) value() string {
-	switch o {
-	case ByArchived:
-		return "d.archived"
-	case ByDelivered:
-		return "d.delivered"
-	case ByFolder:
-		return "coalesce(d.folder_sort, d.folder)"
-	case ByDrop:
-		return "(SELECT drop_lower FROM origin WHERE origin.id = d.origin)"
-	case ByState:
-		return "d.state"
-	case BySize:
-		return "d.size"
-	case ByNumber:
-		return "nullif(coalesce(d.number_sort, d.number), '')"
-	case ByDate:
-		return "d.day"
-	case BySender:
-		return "(SELECT sender_lower FROM party WHERE party.id = d.party)"
-	case ByAmount:
-		return "d.amount"
-	case BySeen:
-	}
-	return "NULL"
+// orders has for each order the expression for what rows are sorted by, which is
+// null where a row has no value, and whether small values come first.
+var orders = [...]struct {
+	value       string
+	isAscending bool
+}{
+	BySeen:      {"NULL", false},
+	ByArchived:  {"d.archived", false},
+	ByFolder:    {"coalesce(d.folder_sort, d.folder)", true},
+	ByDrop:      {"(SELECT drop_lower FROM origin WHERE origin.id = d.origin)", true},
+	ByState:     {"d.state", true},
+	BySize:      {"d.size", false},
+	ByDelivered: {"d.delivered", false},
+	ByNumber:    {"nullif(coalesce(d.number_sort, d.number), '')", true},
+	ByDate:      {"d.day", false},
+	BySender:    {"(SELECT sender_lower FROM party WHERE party.id = d.party)", true},
+	ByAmount:    {"d.amount", false},
 }
 
-// isAscending reports whether small values come first.
-func (s Sorting) isAscending() bool {
-	switch s.By {
-	case ByFolder, ByDrop, ByState, ByNumber, BySender:
-		return !s.Reverse
-	}
-	return s.Reverse
-}
-
-// order returns the terms by which rows are sorted: their value v, and their id i.
-func (s Sorting) order() string {
+// terms returns the terms by which rows are sorted: their value v, and their id i.
+func (s Sorting) terms() string {
 	ids, values := "i DESC", "v DESC NULLS LAST, "
 	if s.Reverse {
 		ids = "i"
 	}
-	if s.isAscending() {
+	if orders[s.By].isAscending != s.Reverse {
 		values = "v NULLS LAST, "
 	}
 	if s.By == BySeen {
@@ -79,22 +61,18 @@ func (s Sorting) order() string {
 	return values + ids
 }
 
-// addBehind adds that rows stand behind a spot.
-func (s Sorting) addBehind(to *selection, from string, last spot) {
+// addBehind adds that rows stand behind a spot; id is the column with their id.
+func (s Sorting) addBehind(to *selection, id string, last spot) {
 	// The row of the spot may have another id by now, or be gone.
-	id, first := "d.id", "(SELECT id FROM document WHERE key >= ? ORDER BY key LIMIT 1)"
-	if from != "document d" {
-		id = "words.rowid"
-	}
-	behind := id + " < coalesce(" + first + ", 9223372036854775807)"
+	behind := id + " < coalesce((SELECT id FROM document WHERE key >= ? ORDER BY key LIMIT 1), 9223372036854775807)"
 	if s.Reverse {
 		behind = id + " > coalesce((SELECT id FROM document WHERE key <= ? ORDER BY key DESC LIMIT 1), 0)"
 	}
-	nearer := " > ?"
-	if !s.isAscending() {
-		nearer = " < ?"
+	nearer := " < ?"
+	if orders[s.By].isAscending != s.Reverse {
+		nearer = " > ?"
 	}
-	v, key := s.By.value(), last.key[:]
+	v, key := orders[s.By].value, last.key[:]
 	switch {
 	case s.By == BySeen:
 		to.add(behind, key)

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
@@ -91,7 +90,7 @@ func TestStatus_I26_DuringALongSearch(t *testing.T) {
 	begun, goOn, ended, told := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan Status, 1)
 	go func() {
 		defer close(ended)
-		_ = c.visit(t.Context(), question{part: 1, narrow: func(context.Context, queryer, *selection) error {
+		_ = c.visit(t.Context(), question{part: 1, narrow: func(context.Context, *sql.DB, *selection) error {
 			close(begun)
 			<-goOn
 			return errEnough
@@ -99,7 +98,7 @@ func TestStatus_I26_DuringALongSearch(t *testing.T) {
 	}()
 	<-begun
 	go func() {
-		c.noteProgress(w.led.Head())
+		c.mustFollow(t)
 		told <- c.Status()
 	}()
 	select {
@@ -115,9 +114,11 @@ func TestStatus_I26_DuringALongSearch(t *testing.T) {
 // The catalog holds names of people: it is readable for vaultd alone, while it is made, and also where somebody else put it in its place.
 func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
 	w := grown(t, 24, 100)
-	unfinished := filepath.Join(t.TempDir(), "unfinished")
-	kit.Must(t, New(w.config()).build(t.Context(), unfinished))
-	kit.Want(t, "while it is made", kit.Value(os.Stat(unfinished))(t).Mode(), fs.FileMode(0o600))
+	cfg := w.config()
+	cfg.Ledger = watchedLedger{w.led, func() {
+		kit.Want(t, "while it is made", kit.Value(os.Stat(filepath.Join(w.dir, FileName)))(t).Mode(), fs.FileMode(0o600))
+	}}
+	kit.Must(t, New(cfg).makeFile(t.Context()))
 	for range 2 {
 		w.inBubble(t, func(t *testing.T) {
 			c := New(w.config())
@@ -133,6 +134,16 @@ func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
 		})
 		kit.Must(t, os.Chmod(filepath.Join(w.dir, FileName), 0o644))
 	}
+}
+
+// watchedLedger lets a test look while all entries are read.
+type watchedLedger struct {
+	Ledger
+	look func()
+}
+
+func (l watchedLedger) EntriesOldestFirst(fn func(ledger.Entry) error) error {
+	return l.Ledger.EntriesOldestFirst(func(e ledger.Entry) error { l.look(); return fn(e) })
 }
 
 // damagedLedger has an entry that cannot be read.
@@ -166,10 +177,13 @@ func TestCatalog_I26_OfADamagedLedger(t *testing.T) {
 // A damaged row, which SQLite reads without an error, ends no process and no answer in silence: the file is made anew.
 func TestCatalog_I26_DamagedRow(t *testing.T) {
 	w := grown(t, 26, 60)
-	_, f := w.made(t)
-	kit.Value(f.conn.ExecContext(t.Context(), "UPDATE document SET key = x'ff' WHERE id = 3"))(t)
-	err := f.inTransaction(t.Context(), f.at, func() error { return kit.Err(f.takeOut(t.Context(), archive.Key{})) })
-	kit.Want(t, "a key of another length", err, nil)
-	err = visitRows(t.Context(), f.conn, func(rows *sql.Rows) error { return rows.Scan(new(int)) }, "SELECT made FROM position")
+	c := w.made(t)
+	f := c.file
+	kit.Value(f.db.ExecContext(t.Context(), "UPDATE document SET key = x'ff' WHERE id = 3"))(t)
+	w.goOn(60)
+	rows, head, err := c.readChanged(f.at)
+	kit.Must(t, err)
+	kit.Want(t, "a key of another length", f.enter(t.Context(), rows, head), nil)
+	err = visitRows(t.Context(), f.db, func(rows *sql.Rows) error { return rows.Scan(new(int)) }, "SELECT made FROM position")
 	kit.Check(t, reasonToRebuild(err) != nil, "a value of another kind: %v, want a reason to make the file anew", err)
 }

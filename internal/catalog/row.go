@@ -24,6 +24,17 @@ type row struct {
 	completed, successes any // as figuresOf has them; a row that is only compared needs none
 }
 
+// readRow reads what the catalog keeps of an entry.
+func (c *Catalog) readRow(e ledger.Entry) (row, error) {
+	doc, _, err := c.cfg.Ledger.Document(e.Key)
+	if err != nil {
+		return row{}, err
+	}
+	r, err := newRow(e, doc)
+	r.completed, r.successes = figuresOf(e, c.cfg.Location)
+	return r, err
+}
+
 // newRow returns the row of an entry. An entry whose document is erased has no texts of it.
 func newRow(e ledger.Entry, doc ledger.Document) (r row, err error) {
 	r = row{Entry: e, read: doc.AsRead, erasable: len(doc.Metadata) > 0 || !doc.AsRead.IsZero()}
@@ -71,8 +82,8 @@ var documentColumns = []string{"erasable", "origin", "party", "state", "day", "a
 	"folder_sort", "number_sort", "place", "folder", "number", "rest", "marks",
 	"completed", "successes"}
 
-// values returns the columns, and the text that they make.
-func (r row) values(origin, party int64) (values []any, text string) {
+// values returns the columns.
+func (r row) values(origin, party int64) []any {
 	m := r.shown()
 	place, folder, number := "", foldedLines(r.Folder), foldedLines(m.Number)
 	var rest []string
@@ -99,7 +110,7 @@ func (r row) values(origin, party int64) (values []any, text string) {
 		millis(r.SeenAt), nullIfZero(millis(r.ArchivedAt)), nullIfZero(millis(deliveredAt(r.Entry))), nullIfZero(r.Package.Size),
 		lowerIfOther(r.Folder, folder), lowerIfOther(m.Number, number), place, folder, number, others, marks,
 		r.completed, r.successes,
-	}, "\n" + place + folder + "\n" + number + "\n" + others + marks
+	}
 }
 
 // foldedLines returns the forms of a text, each in a line, as far as SQLite can compare them.

@@ -54,7 +54,7 @@ func (c *Catalog) FindCandidates(ctx context.Context, q Query, tell func(why str
 // FindNamed calls fn with each entry whose folder has the name, in any case of letters, or had it when it was dropped; the newest
 // comes first. The name may be a path. fn may be called with other entries too. tell is that of Search.
 func (c *Catalog) FindNamed(ctx context.Context, name string, tell func(why string), fn func(ledger.Entry) error) error {
-	return c.visit(ctx, question{part: pageRows, narrow: func(_ context.Context, _ queryer, s *selection) error {
+	return c.visit(ctx, question{part: pageRows, narrow: func(_ context.Context, _ *sql.DB, s *selection) error {
 		if name = strings.TrimRight(name, "/"); name != "" {
 			s.addName(name)
 		}
@@ -81,7 +81,7 @@ func (c *Catalog) ListSorted(ctx context.Context, f Filter, s Sorting, part int,
 	if s.By == BySeen && f.selectsAll() {
 		return c.listAll(ctx, s, fn)
 	}
-	return c.visit(ctx, question{states: f.States, sorting: s, part: part, narrow: func(_ context.Context, _ queryer, s *selection) error {
+	return c.visit(ctx, question{states: f.States, sorting: s, part: part, narrow: func(_ context.Context, _ *sql.DB, s *selection) error {
 		s.addFilter(f)
 		return nil
 	}}, tell, func(e ledger.Entry) error {
@@ -113,7 +113,7 @@ func (c *Catalog) listAll(ctx context.Context, s Sorting, fn func(ledger.Entry) 
 
 // question asks for rows.
 type question struct {
-	narrow  func(context.Context, queryer, *selection) error
+	narrow  func(context.Context, *sql.DB, *selection) error
 	states  []ledger.State // empty: all
 	sorting Sorting
 	part    int // rows that are read at once: a reader that takes its time between two parts holds nothing
@@ -123,7 +123,7 @@ type question struct {
 const pageRows = 100
 
 func byWords(q Query, after archive.Key) question {
-	return question{part: pageRows, sorting: Sorting{After: after}, narrow: func(ctx context.Context, db queryer, s *selection) error { return s.addWords(ctx, db, q) }}
+	return question{part: pageRows, sorting: Sorting{After: after}, narrow: func(ctx context.Context, db *sql.DB, s *selection) error { return s.addWords(ctx, db, q) }}
 }
 
 // patience is how long a question waits for a file that is being made.
@@ -139,11 +139,8 @@ func (c *Catalog) visit(ctx context.Context, q question, tell func(string), fn f
 			return err
 		}
 		spots, err := c.readPart(ctx, f, q, last)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			if err := c.noteUnread(f, err); err != nil {
+		if err != nil {
+			if err := c.noteUnread(ctx, err); err != nil {
 				return err
 			}
 			continue // the file is made anew, and ready waits for it
@@ -171,61 +168,76 @@ func (c *Catalog) visit(ctx context.Context, q question, tell func(string), fn f
 // ready returns a file that has all that the ledger had when it was called;
 // lacks says why it may not have it. The error is an [*IncompleteError] where
 // no file is ready until then.
-func (c *Catalog) ready(ctx context.Context, until time.Time, tell func(string)) (f *readable, lacks string, err error) {
-	for {
+func (c *Catalog) ready(ctx context.Context, until time.Time, tell func(string)) (f *file, lacks string, err error) {
+	for ctx.Err() == nil {
 		c.mu.Lock()
-		f, s := c.file, c.status()
-		isNear := f != nil && s.Damaged == "" && f.at.N+mostBehind >= c.cfg.Ledger.Head().N
+		f, s, damage := c.file, c.status(), c.damage
+		isNear := f != nil && damage == nil && f.at.N+mostBehind >= c.cfg.Ledger.Head().N
 		c.mu.Unlock()
-		switch {
-		case ctx.Err() != nil:
-			return nil, "", context.Cause(ctx)
-		case isNear || !c.isKept:
-			f, err := c.catchUpNow(ctx, f, s, tell)
-			switch again := reasonToRebuild(err); {
-			case again != nil && c.isKept:
-				c.noteDamaged(again)
-			case f == nil && err != nil:
-				return nil, "", err
-			case err != nil:
-				return f, err.Error(), nil
-			case f != nil:
+		if isNear || !c.isKept {
+			f, err := c.enterNow(ctx, tell)
+			again := reasonToRebuild(err)
+			switch {
+			case err == nil:
 				return f, "", nil
+			case again == nil && f != nil && ctx.Err() == nil:
+				return f, err.Error(), nil
+			case again == nil:
+				return nil, "", err
+			case again != errClosed:
+				c.noteDamaged(again)
 			}
-		case s.Fault != "" || !time.Now().Before(until):
-			why := cmp.Or(s.Describe(), "the catalog is made anew")
-			if f != nil && s.Damaged == "" { // far behind, as after a day on a full disk
-				return f, why, nil
+		} else if s.Fault != "" || !time.Now().Before(until) {
+			switch {
+			case damage != nil:
+				return nil, "", &IncompleteError{"the catalog is made anew: " + damage.why}
+			case f == nil:
+				return nil, "", &IncompleteError{s.Describe()}
 			}
-			return nil, "", &IncompleteError{why}
+			return f, s.Describe(), nil // far behind, as after a day on a full disk
 		}
 		c.waitFor(ctx, 10*time.Millisecond)
 	}
+	return nil, "", context.Cause(ctx)
 }
 
-// catchUpNow enters what the ledger committed. f is nil where the file was closed meanwhile.
-func (c *Catalog) catchUpNow(ctx context.Context, read *readable, s Status, tell func(string)) (f *readable, err error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	if c.w == nil && !c.isKept && (read == nil || read.at.N != c.cfg.Ledger.Head().N) {
-		if c.cfg.Ledger.Balance().Seen >= longWalk && s.Describe() != "" {
-			tell(s.Describe())
-		}
-		return c.openPrivate(ctx)
-	}
-	if c.w != nil && c.w.at.N < c.cfg.Ledger.Head().N {
-		err = c.catchUp(ctx, c.w)
-		if !c.isKept && reasonToRebuild(err) != nil {
-			return c.openPrivate(ctx)
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.file, err
-}
+// startsMake says who completes a file that a command leaves as it is.
+const startsMake = "; vaultd makes it when it starts"
 
 // longWalk is from how many entries on people are told why they wait.
 const longWalk = 10_000
+
+// enterNow enters what the ledger committed, and returns the open file; nil where
+// it was closed meanwhile. Without a daemon it opens the file, and makes it anew:
+// that of a large ledger if tell is there to say that it takes long.
+func (c *Catalog) enterNow(ctx context.Context, tell func(string)) (*file, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.isKept && c.file == nil {
+		return nil, errClosed
+	}
+	err := c.follow(ctx)
+	again := reasonToRebuild(err)
+	if again == nil || c.isKept {
+		return c.file, err
+	}
+	why, isLong := "the catalog is not complete: "+again.why, c.cfg.Ledger.Balance().Seen >= longWalk
+	if !c.made.IsZero() || isLong && tell == nil {
+		return nil, &IncompleteError{why + startsMake}
+	}
+	if isLong {
+		tell(why)
+	}
+	c.made = time.Now()
+	_ = c.closeFile() // it will be removed
+	if err := c.makeFile(ctx); err != nil {
+		if _, damaged := errors.AsType[*ledger.DamageError](err); damaged || ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, &IncompleteError{err.Error()}
+	}
+	return c.file, c.follow(ctx)
+}
 
 // spot is where a row stands in a list.
 type spot struct {
@@ -234,27 +246,27 @@ type spot struct {
 }
 
 // readPart reads the rows behind a spot; nil: from where the question begins.
-func (c *Catalog) readPart(ctx context.Context, f *readable, q question, last *spot) (spots []spot, err error) {
+func (c *Catalog) readPart(ctx context.Context, f *file, q question, last *spot) (spots []spot, err error) {
 	err = c.readFile(ctx, f, func(ctx context.Context) error {
 		spots = nil
 		var s selection
-		if err := q.narrow(ctx, f.db, &s); err != nil {
+		if err := q.narrow(ctx, f.read, &s); err != nil {
 			return err
 		}
 		if last == nil && !q.sorting.After.IsZero() {
 			last = &spot{key: q.sorting.After}
-			statement := "SELECT " + q.sorting.By.value() + " FROM document d WHERE key = ?"
-			if err := f.db.QueryRowContext(ctx, statement, last.key[:]).Scan(&last.value); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			statement := "SELECT " + orders[q.sorting.By].value + " FROM document d WHERE key = ?"
+			if err := f.read.QueryRowContext(ctx, statement, last.key[:]).Scan(&last.value); err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return err
 			}
 		}
 		statement, args := q.statement(s, last)
-		return visitRows(ctx, f.db, func(rows *sql.Rows) error {
+		return visitRows(ctx, f.read, func(rows *sql.Rows) error {
 			var key []byte
 			var one spot
 			var id int64
 			err := rows.Scan(&id, &key, &one.value)
-			copy(one.key[:], key)
+			one.key = keyIn(key)
 			spots = append(spots, one)
 			return err
 		}, statement, args...)
@@ -266,83 +278,91 @@ func (c *Catalog) readPart(ctx context.Context, f *readable, q question, last *s
 // Those of several states are asked for one after the other, so that the index
 // of states helps.
 func (q question) statement(s selection, last *spot) (statement string, args []any) {
-	from := "document d"
+	from, id := "document d", "d.id"
 	if len(s.matches) > 0 {
 		match := strings.Join(s.matches, " AND ")
 		if q.sorting.By == BySeen && len(q.states) == 0 { // the index gives the rows in their order
-			from = "words CROSS JOIN document d ON d.id = words.rowid"
+			from, id = "words CROSS JOIN document d ON d.id = words.rowid", "words.rowid"
 			s.add("words MATCH ?", match)
 		} else {
 			s.add("d.id IN (SELECT rowid FROM words WHERE words MATCH ?)", match)
 		}
 	}
 	if last != nil {
-		q.sorting.addBehind(&s, from, *last)
+		q.sorting.addBehind(&s, id, *last)
 	}
-	id := "d.id"
-	if from != "document d" {
-		id = "words.rowid"
+	one := "SELECT " + id + " AS i, d.key, " + orders[q.sorting.By].value + " AS v FROM " + from + " WHERE " + strings.Join(append(s.where, "true"), " AND ")
+	all, args := []string{one}, s.args
+	if len(q.states) > 0 {
+		all, args = nil, nil
 	}
-	one := "SELECT " + id + " AS i, d.key, " + q.sorting.By.value() + " AS v FROM " + from + " WHERE " + strings.Join(append(s.where, "true"), " AND ")
-	statement, args = one, s.args
-	for i, state := range q.states {
-		if i == 0 {
-			statement, args = one+" AND d.state = ?", append(args[:len(args):len(args)], int(state))
-			continue
-		}
-		statement, args = statement+" UNION ALL "+one+" AND d.state = ?", append(append(args, s.args...), int(state))
+	for _, state := range q.states {
+		all, args = append(all, fmt.Sprintf("%s AND d.state = %d", one, state)), append(args, s.args...)
 	}
-	return statement + " ORDER BY " + q.sorting.order() + " LIMIT ?", append(args, q.part)
+	return strings.Join(all, " UNION ALL ") + " ORDER BY " + q.sorting.terms() + " LIMIT ?", append(args, q.part)
 }
 
-// readFile calls fn while the file is open that searches read.
-func (c *Catalog) readFile(ctx context.Context, f *readable, fn func(context.Context) error) (err error) {
+// errEnding says that a question was ended because vaultd stops.
+var errEnding = fmt.Errorf("vaultd is stopping: %w", context.Canceled)
+
+// readFile calls fn for one question to an open file. It ends when ctx does, and
+// when the file is to be closed, which waits for no question.
+func (c *Catalog) readFile(ctx context.Context, f *file, fn func(context.Context) error) error {
 	c.reading.RLock()
 	defer c.reading.RUnlock()
-	if !f.isPrivate {
-		c.mu.Lock()
-		isOpen := c.file == f
-		c.mu.Unlock()
-		if !isOpen {
-			return errClosed
-		}
-		// A connection opens what lies under the name now. Another file there
-		// would share the log of the open one.
-		if err := c.checkFile(f.of); err != nil {
-			return err
-		}
+	// A connection opens what lies under the name now. Another file there would
+	// share the log of the open one.
+	if err := c.checkFile(f); err != nil {
+		return err
 	}
-	question, done := f.untilEnd(ctx)
-	return done(fn(question))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.ending, cancel)()
+	err := fn(ctx)
+	switch {
+	case err == nil || f.ending.Err() == nil:
+		return err
+	case errors.Is(context.Cause(f.ending), errClosed):
+		return errClosed
+	}
+	return errEnding
 }
 
-var errClosed = &rebuildError{"it was closed"}
-
-// noteUnread tells the writer of damage that a question met. It returns nil
-// where the file will be another one.
-func (c *Catalog) noteUnread(f *readable, err error) error {
+// noteUnread notes damage that a question met. It returns nil where the file
+// will be another one.
+func (c *Catalog) noteUnread(ctx context.Context, err error) error {
 	again := reasonToRebuild(err)
 	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	case errors.Is(err, errEnding):
 		return err
-	case again == nil || f.isPrivate:
+	case again == nil:
 		c.cfg.Log.Error("the catalog cannot be read", "err", err)
 		return &IncompleteError{"the catalog cannot be read: " + err.Error()}
-	case !c.isKept:
-		c.mu.Lock()
-		c.told.Fault = again.why
-		c.mu.Unlock()
-		return c.Close()
 	case again != errClosed:
 		c.noteDamaged(again)
 	}
 	return nil
 }
 
-// noteDamaged lets the writer make the file anew.
-func (c *Catalog) noteDamaged(why *rebuildError) {
-	c.mu.Lock()
-	c.told.Damaged, c.damage = why.why, why
-	c.mu.Unlock()
-	c.Wake()
+// queryer is a database, or a transaction of it.
+type queryer interface {
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+}
+
+// visitRows calls scan with each row. A value of another kind is damage:
+// without that row an answer would be silently incomplete.
+func visitRows(ctx context.Context, db queryer, scan func(*sql.Rows) error, statement string, args ...any) error {
+	rows, err := db.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // read only
+	for rows.Next() {
+		if err := scan(rows); err != nil && ctx.Err() == nil {
+			return cmp.Or(reasonToRebuild(err), &rebuildError{"it has a row that cannot be read: " + err.Error()})
+		}
+	}
+	return rows.Err()
 }

@@ -83,14 +83,11 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 	for seed := range seeds {
 		w := newWorld(t, 100+seed)
 		w.hasPDFs = true
-		c := New(w.config())
-		kit.Must(t, c.rebuild(t.Context()))
-		f, _, err := c.openFile(t.Context())
-		kit.Must(t, err)
+		c := w.made(t)
 		for round := range 8 {
 			w.goOn(40)
 			if round%2 == 0 {
-				kit.Must(t, c.catchUp(t.Context(), f))
+				c.mustFollow(t)
 			}
 			for _, by := range []Order{BySeen, ByArchived, ByFolder, ByDrop, ByState, BySize, ByDelivered, ByNumber, ByDate, BySender, ByAmount} {
 				for _, reverse := range []bool{false, true} {
@@ -105,7 +102,6 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 				}
 			}
 		}
-		kit.Must(t, c.closeFile(t.Context(), f))
 		kit.Want(t, "the log", w.log.String(), "")
 	}
 	kit.Check(t, listed >= int(seeds)*400, "%d listed: the lists show nothing", listed)
@@ -227,7 +223,9 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 		w.goOnWith(x)
 		texts[x.key] = read
 	}
-	c, _ := w.made(t)
+	c := w.made(t)
+	alone := OpenStopped(Config{StateDir: t.TempDir(), Ledger: w.led, Log: w.config().Log})
+	defer func() { kit.Must(t, alone.Close()) }()
 	for name, row := range map[string]struct {
 		s    Sorting
 		want string
@@ -240,7 +238,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 		"Amount":        {Sorting{By: ByAmount}, "B10 b2 A1 -"},
 		"AmountReverse": {Sorting{By: ByAmount, Reverse: true}, "A1 b2 B10 -"},
 	} {
-		for _, by := range []*Catalog{c, New(Config{Ledger: w.led, Log: w.config().Log})} {
+		for _, by := range []*Catalog{c, alone} {
 			var got []string
 			for _, k := range w.listSorted(by, Filter{}, row.s, 10, 10) {
 				got = append(got, cmp.Or(texts[k].Number, "-"))
@@ -261,11 +259,7 @@ func TestListSorted_I32_ReadsWhatItGives(t *testing.T) {
 	cfg := w.config()
 	reads := &countedLedger{Ledger: cfg.Ledger}
 	cfg.Ledger = reads
-	c := New(cfg)
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f)
+	c := opened(t, cfg)
 	for _, s := range []Sorting{{By: ByArchived}, {By: ByFolder, Reverse: true}, {By: ByDrop}, {By: ByState, Reverse: true}, {By: BySize}, {By: BySeen, Reverse: true}, {By: ByNumber}, {By: BySender}, {By: ByAmount}} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			reads.entries = 0
@@ -309,7 +303,7 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 			kit.Must(t, errors.Join(err, db.Close()))
 		}
 		w.inBubble(t, func(t *testing.T) { runUntilMade(New(w.config()))() })
-		c := OpenStopped(t.Context(), w.config())
+		c := OpenStopped(w.config())
 		kit.Want(t, "before", c.Compare(t.Context()), (Comparison{}))
 		kit.Must(t, c.Close())
 		w.inBubble(t, func(t *testing.T) {
@@ -326,7 +320,7 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 			}
 		})
 		spoil()
-		c = OpenStopped(t.Context(), w.config())
+		c = OpenStopped(w.config())
 		got := c.Compare(t.Context())
 		kit.Check(t, strings.Contains(got.Differs, "it has") || strings.Contains(got.Differs, "its rows (seen "), "stopped: %+v", got)
 		kit.Must(t, c.Close())
@@ -343,16 +337,29 @@ func TestCompare_I32_NotCompared(t *testing.T) {
 		kit.Check(t, got.Differs == "" && strings.Contains(got.NotDone, want), "%+v, want %q", got, want)
 	}
 	says("the catalog is at 0 %")
-	kit.Must(t, c.rebuild(t.Context()))
-	f, _, err := c.openFile(t.Context())
-	kit.Must(t, err)
+	full := error(nil)
+	c.cfg.CheckSpace = func() error { return full }
+	kit.Must(t, c.makeFile(t.Context()))
+	c.mustFollow(t)
 	kit.Want(t, "the comparison", c.Compare(t.Context()), (Comparison{}))
+	c.cfg.Ledger = movingLedger{w.led, func() { w.goOn(1) }}
+	says("the ledger changed meanwhile")
+	c.cfg.Ledger = w.led
+	full = errors.New("no room")
 	w.goOn(5)
-	says(fmt.Sprintf("it has the ledger up to line %d, of %d", f.at.N, f.at.N+5))
-	kit.Must(t, c.closeFile(t.Context(), f))
-	c = OpenStopped(t.Context(), Config{StateDir: t.TempDir(), Ledger: w.led, Log: w.config().Log})
+	says("no room")
+	kit.Must(t, c.Close())
+	c = OpenStopped(Config{StateDir: t.TempDir(), Ledger: w.led, Log: w.config().Log})
 	says("there is none")
 }
+
+// movingLedger commits something before it tells its balance.
+type movingLedger struct {
+	Ledger
+	move func()
+}
+
+func (l movingLedger) Balance() ledger.Balance { l.move(); return l.Ledger.Balance() }
 
 // A line about incoming documents is valid although it names an arrival instead
 // of an entry.
@@ -374,7 +381,7 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 	for range 30 {
 		w.goOn(40)
 	}
-	c, _ := w.made(t)
+	c := w.made(t)
 	balance := w.led.Balance()
 	if balance.States[ledger.Delivered] == 0 || balance.States[ledger.Archived] == 0 || c.Compare(t.Context()) != (Comparison{}) {
 		t.Fatalf("balance = %v, c.Compare(t.Context()) = %v, want balance.States[ledger.Delivered] other than 0, balance.States[ledger.Archived] other than 0, c.Compare(t.Context()) = (Comparison{})", balance, c.Compare(t.Context()))
@@ -417,7 +424,7 @@ func TestSearch_I32_FindsTheAddressesOfAPDF(t *testing.T) {
 		w.goOnWith(x)
 	}
 	w.goOn(20)
-	c, _ := w.made(t)
+	c := w.made(t)
 	for words, want := range map[string]bool{"rechnungen@in.example": true, "RECHNUNGEN@IN": true, "buero.mueller@acme": true, "büro.müller@out": false, "Müller@Acme": true, "rechnungen@out": false} {
 		var found []archive.Key
 		err := c.FindCandidates(t.Context(), NewQuery([]string{words}), neverTold, func(e ledger.Entry) error { found = append(found, e.Key); return nil })

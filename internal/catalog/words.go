@@ -28,7 +28,7 @@ func (s *selection) add(condition string, args ...any) {
 const mostParties = 300
 
 // addWords adds that every word occurs in the text of a document or in its party.
-func (s *selection) addWords(ctx context.Context, db queryer, q Query) error {
+func (s *selection) addWords(ctx context.Context, db *sql.DB, q Query) error {
 	for _, w := range q {
 		forms, ok := w.storable()
 		if !ok {

@@ -2,10 +2,12 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,260 +17,177 @@ import (
 
 // writer changes the rows of one file through one connection.
 type writer struct {
-	db   *sql.DB
-	conn *sql.Conn
-
-	statements             []*sql.Stmt
-	find, insert, update   *sql.Stmt // a document
-	remove, index, unindex *sql.Stmt
-	findOrigin, addOrigin  *sql.Stmt
-	findParty, addParty    *sql.Stmt
-	move                   *sql.Stmt // the position
-
-	at       ledger.Head // the rows tell of all lines up to this one
-	newest   place       // of all documents
-	shared   map[string]int64
-	takenOut map[archive.Key]bool // rows that are entered again in this transaction; true: with erasable texts
+	db     *sql.DB
+	shared map[string]int64 // numbers of origins and parties that are in the file, by what they say
 }
 
-// place is where a row stands.
-type place struct {
-	id  int64
-	key archive.Key
-}
+const (
+	rowsAtOnce     = 2_000  // in one transaction
+	batchLines     = 20_000 // the same
+	mostRemembered = 20_000 // origins and parties
+	mostBehindLate = 20_000 // rows that get another number because one with an earlier key comes late
+)
 
-// mostRemembered bounds what a writer remembers of origins and parties.
-const mostRemembered = 20_000
-
-// openWriter opens the only connection that changes a file, and prepares its
-// statements. first makes the tables.
-func openWriter(ctx context.Context, path, pragmas string, first ...string) (w *writer, err error) {
-	db, err := openDatabase(path, pragmas)
+// openWriter opens the only connection that changes a file. first makes the tables.
+func openWriter(ctx context.Context, path string, first ...string) (*writer, error) {
+	db, err := openDatabase(path, writePragmas, 1)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := db.Conn(ctx)
-	w = newWriter(db, conn)
+	for _, s := range append(first, "CREATE TEMP TABLE changing (key BLOB PRIMARY KEY) WITHOUT ROWID",
+		"CREATE TEMP VIEW changed AS SELECT d.* FROM changing CROSS JOIN document d ON d.key = changing.key") {
+		if _, err := db.ExecContext(ctx, s); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	return &writer{db, map[string]int64{}}, nil
+}
+
+// enter enters rows, in the order of their keys, together with the position up to
+// which they tell, or nothing. What the index and the figures have of these
+// rows is taken out before, and what they say now is entered after.
+func (w *writer) enter(ctx context.Context, rows []row, at ledger.Head) (err error) {
+	ctx = context.WithoutCancel(ctx) // it is short, and SQLite would start a goroutine for each statement that can be cancelled
+	tx, err := w.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.close())
+			clear(w.shared)   // some of them may not be in the file
+			_ = tx.Rollback() // SQLite may have done so by itself
 		}
 	}()
+	late, err := beginRows(ctx, tx, rows)
+	if err == nil {
+		err = w.putRows(ctx, tx, rows)
+	}
+	if err == nil {
+		err = endRows(ctx, tx, late, at)
+	}
 	if err != nil {
-		return w, err
-	}
-	for _, s := range first {
-		if _, err := w.conn.ExecContext(ctx, s); err != nil {
-			return w, err
-		}
-	}
-	return w, w.prepare(ctx)
-}
-
-func newWriter(db *sql.DB, conn *sql.Conn) *writer {
-	return &writer{db: db, conn: conn, shared: map[string]int64{}, takenOut: map[archive.Key]bool{}}
-}
-
-func (w *writer) prepare(ctx context.Context) (err error) {
-	columns := strings.Join(documentColumns, ", ")
-	for _, p := range []struct {
-		into **sql.Stmt
-		text string
-	}{
-		{&w.find, "SELECT id, text, erasable FROM document WHERE key = ?"},
-		{&w.insert, "INSERT INTO document (id, key, " + columns + ") VALUES (?, ?" + strings.Repeat(", ?", len(documentColumns)) + ")"},
-		{&w.update, "UPDATE document SET " + strings.Join(documentColumns, " = ?, ") + " = ? WHERE id = ?"},
-		{&w.remove, "DELETE FROM document WHERE id = ?"},
-		{&w.index, "INSERT INTO words (rowid, text) VALUES (?, ?)"},
-		{&w.unindex, "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)"},
-		{&w.findOrigin, "SELECT id FROM origin WHERE route = ? AND drop_name = ? AND drop_lower = ? AND vault = ? AND type = ?"},
-		{&w.addOrigin, "INSERT INTO origin (route, drop_name, drop_lower, vault, type) VALUES (?, ?, ?, ?, ?)"},
-		{&w.findParty, "SELECT id FROM party WHERE text = ?"},
-		{&w.addParty, "INSERT INTO party (text, sender, sender_lower) VALUES (?, ?, ?)"},
-		{&w.move, "UPDATE position SET line = ?, hash = ?"},
-	} {
-		if *p.into, err = w.conn.PrepareContext(ctx, p.text); err != nil {
-			return err
-		}
-		w.statements = append(w.statements, *p.into)
-	}
-	return w.findNewest(ctx)
-}
-
-func (w *writer) findNewest(ctx context.Context) error {
-	var key []byte
-	w.newest = place{}
-	err := w.conn.QueryRowContext(ctx, "SELECT id, key FROM document ORDER BY id DESC LIMIT 1").Scan(&w.newest.id, &key)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	copy(w.newest.key[:], key)
-	return err
-}
-
-func (w *writer) close() error {
-	if w == nil {
-		return nil
-	}
-	var errs []error
-	for _, s := range w.statements {
-		errs = append(errs, s.Close())
-	}
-	if w.conn != nil {
-		errs = append(errs, w.conn.Close())
-	}
-	if w.db != nil {
-		errs = append(errs, w.db.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func (w *writer) begin(ctx context.Context) error {
-	_, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
-	return err
-}
-
-// commit commits what was written together with its position.
-func (w *writer) commit(ctx context.Context, at ledger.Head) error {
-	if _, err := w.move.ExecContext(ctx, int64(at.N), at.Hash[:]); err != nil {
 		return err
 	}
 	// Rows and position are one transaction: after a crash on either side of this line the next start goes on at the stored line.
-	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
-		return err
-	}
-	w.at = at
-	return nil
+	return tx.Commit()
 }
 
-// inTransaction commits what fn writes, with a position, or nothing.
-func (w *writer) inTransaction(ctx context.Context, at ledger.Head, fn func() error) error {
-	if err := w.begin(ctx); err != nil {
-		return err
+// beginRows takes out of the index and of the figures what they have of the rows
+// with some keys. late is the first key that has later ones in the file and no
+// row itself: those behind it will have other numbers, and change too.
+func beginRows(ctx context.Context, tx *sql.Tx, rows []row) (late []byte, err error) {
+	if _, err := tx.ExecContext(ctx, "DELETE FROM changing"); err != nil {
+		return nil, err
 	}
-	before := w.newest
-	clear(w.takenOut)
-	err := fn()
-	if err == nil {
-		err = w.commit(ctx, at)
-	}
-	if err == nil {
-		return nil
-	}
-	w.newest = before
-	clear(w.shared) // some of them may not be in the file
-	_, undo := w.conn.ExecContext(ctx, "ROLLBACK")
-	if undo != nil && strings.Contains(undo.Error(), "no transaction is active") { // SQLite has rolled back by itself
-		undo = nil
-	}
-	return errors.Join(err, undo)
-}
-
-var (
-	// errErased says that the ledger does not have the texts of a row any more.
-	// Their words stand in many places of the file: as names of parties, in
-	// segments of the index that are merged some day, in the log. A new file
-	// has none of them.
-	errErased = &rebuildError{"a document was erased, and its words go with the file"}
-	errOlder  = &rebuildError{"a document came that is older than many others"}
-	// errLate says that rows with later keys are in the file: they must be taken out first.
-	errLate = errors.New("rows with later keys are there")
-)
-
-// put enters the row of an entry, or changes the one that is there.
-func (w *writer) put(ctx context.Context, r row) error {
-	isNewest := bytes.Compare(r.Key[:], w.newest.key[:]) > 0 || w.newest.id == 0
-	var id int64
-	var stored string
-	wasErasable := w.takenOut[r.Key]
-	if !isNewest {
-		err := w.find.QueryRowContext(ctx, r.Key[:]).Scan(&id, &stored, &wasErasable)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return errLate
-		case err != nil:
-			return err
-		}
-	}
-	if wasErasable && !r.erasable {
-		return errErased
-	}
-	origin, party, err := w.enterShared(ctx, r)
-	if err != nil {
-		return err
-	}
-	values, text := r.values(origin, party)
-	if isNewest {
-		w.newest = place{w.newest.id + 1, r.Key}
-		if _, err = w.insert.ExecContext(ctx, append([]any{w.newest.id, r.Key[:]}, values...)...); err == nil {
-			_, err = w.index.ExecContext(ctx, w.newest.id, text)
-		}
-		return err
-	}
-	if stored != text {
-		if _, err := w.unindex.ExecContext(ctx, id, stored); err != nil {
-			return err
-		}
-	}
-	if _, err = w.update.ExecContext(ctx, append(values, id)...); err == nil && stored != text {
-		_, err = w.index.ExecContext(ctx, id, text)
-	}
-	return err
-}
-
-// mostTakenOut bounds how many rows are entered again for one that is late.
-const mostTakenOut = 20_000
-
-// takeOut removes the rows with later keys than one, and returns their keys in order.
-func (w *writer) takeOut(ctx context.Context, than archive.Key) (keys []archive.Key, err error) {
-	type one struct {
-		id   int64
-		text string
-	}
-	var out []one
-	err = visitRows(ctx, w.conn, func(rows *sql.Rows) error {
-		var o one
-		var key []byte
-		var erasable bool
-		err := rows.Scan(&o.id, &key, &o.text, &erasable)
-		var k archive.Key
-		copy(k[:], key) // a damaged file may have another length
-		keys, out, w.takenOut[k] = append(keys, k), append(out, o), erasable
-		return err
-	}, "SELECT id, key, text, erasable FROM document WHERE key > ? ORDER BY key LIMIT ?", than[:], mostTakenOut+1)
-	if err == nil && len(out) > mostTakenOut {
-		err = errOlder
-	}
-	for _, o := range out {
-		if err == nil {
-			_, err = w.unindex.ExecContext(ctx, o.id, o.text)
-		}
-		if err == nil {
-			_, err = w.remove.ExecContext(ctx, o.id)
-		}
-	}
+	add, err := tx.PrepareContext(ctx, "INSERT INTO changing VALUES (?)")
 	if err != nil {
 		return nil, err
 	}
-	return keys, w.findNewest(ctx)
+	for _, r := range rows {
+		if _, err := add.ExecContext(ctx, r.Key[:]); err != nil {
+			return nil, err
+		}
+	}
+	err = tx.QueryRowContext(ctx, "SELECT min(key) FROM changing c WHERE key < (SELECT max(key) FROM document) AND NOT EXISTS (SELECT 1 FROM document d WHERE d.key = c.key)").Scan(&late)
+	if err != nil {
+		return nil, err
+	}
+	if late != nil {
+		moved, err := tx.ExecContext(ctx, "INSERT INTO changing SELECT key FROM document WHERE key > ? ORDER BY key LIMIT ? ON CONFLICT DO NOTHING", late, mostBehindLate)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := moved.RowsAffected(); err != nil || n == mostBehindLate {
+			return nil, cmp.Or[error](err, errOlder)
+		}
+	}
+	if _, err := tx.ExecContext(ctx, countChanged, -1); err != nil {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO words (words, rowid, text) SELECT 'delete', id, text FROM changed")
+	return late, err
 }
 
-// checkNoRow returns errErased where there is, or was, a row of an entry that is not in the ledger.
-func (w *writer) checkNoRow(ctx context.Context, k archive.Key) error {
-	var n int
-	err := w.conn.QueryRowContext(ctx, "SELECT count(*) FROM document WHERE key = ?", k[:]).Scan(&n)
-	if _, was := w.takenOut[k]; err == nil && (n > 0 || was) {
-		return errErased
+// endRows numbers the rows from a late one on in the order of their keys, and
+// enters into the index and the figures what the rows say now.
+func endRows(ctx context.Context, tx *sql.Tx, late []byte, at ledger.Head) error {
+	steps := []struct {
+		statement string
+		args      []any
+	}{
+		{`WITH o AS MATERIALIZED (SELECT key, coalesce((SELECT id FROM document WHERE key < ?1 ORDER BY key DESC LIMIT 1), 0) + row_number() OVER (ORDER BY key) AS n
+			FROM document WHERE key >= ?1) UPDATE document SET id = -n FROM o WHERE document.key = o.key`, []any{late}},
+		{"UPDATE document SET id = -id WHERE id < 0", nil},
+		{"INSERT INTO words (rowid, text) SELECT id, text FROM changed", nil},
+		{countChanged, []any{1}},
+		{"UPDATE position SET line = ?, hash = ?", []any{at.N, at.Hash[:]}},
 	}
-	return err
+	if late == nil {
+		steps = steps[2:]
+	}
+	for _, s := range steps {
+		if _, err := tx.ExecContext(ctx, s.statement, s.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putRows enters rows, or changes those that are there.
+func (w *writer) putRows(ctx context.Context, tx *sql.Tx, rows []row) error {
+	wasErasable := map[archive.Key]bool{}
+	err := visitRows(ctx, tx, func(rows *sql.Rows) error {
+		var key []byte
+		err := rows.Scan(&key)
+		wasErasable[keyIn(key)] = true
+		return err
+	}, "SELECT key FROM changed WHERE erasable")
+	if err != nil {
+		return err
+	}
+	put, err := tx.PrepareContext(ctx, putStatement)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if wasErasable[r.Key] && !r.erasable {
+			return errErased
+		}
+		origin, party, err := w.enterShared(ctx, tx, r)
+		if err != nil {
+			return fmt.Errorf("enter what many documents share: %w", err)
+		}
+		if _, err := put.ExecContext(ctx, append([]any{r.Key[:]}, r.values(origin, party)...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyIn returns the key that a row has; a damaged file may have one of another length.
+func keyIn(b []byte) (k archive.Key) {
+	copy(k[:], b)
+	return k
+}
+
+// putStatement enters a row behind the last one, or changes the one that is there.
+var putStatement = "INSERT INTO document (id, key, " + strings.Join(documentColumns, ", ") + ") VALUES ((SELECT coalesce(max(id), 0) + 1 FROM document), ?" +
+	strings.Repeat(", ?", len(documentColumns)) + ") ON CONFLICT (key) DO UPDATE SET " + setColumns()
+
+func setColumns() string {
+	var all []string
+	for _, c := range documentColumns {
+		all = append(all, c+" = excluded."+c)
+	}
+	return strings.Join(all, ", ")
 }
 
 // enterShared returns the numbers of a row's origin and of its party, and
 // enters those that are new; party is zero where it names none.
-func (w *writer) enterShared(ctx context.Context, r row) (origin, party int64, err error) {
+func (w *writer) enterShared(ctx context.Context, tx *sql.Tx, r row) (origin, party int64, err error) {
 	m := r.shown()
-	of := []any{string(r.Route), r.Drop, strings.ToLower(r.Drop), string(r.Vault), m.Type}
-	origin, err = w.numberOf(ctx, fmt.Sprintf("%q", of), w.findOrigin, of, w.addOrigin, of)
+	origin, err = w.numberOf(ctx, tx, "INSERT INTO origin (route, drop_name, drop_lower, vault, type) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET type = type RETURNING id",
+		string(r.Route), r.Drop, strings.ToLower(r.Drop), string(r.Vault), m.Type)
 	names := r.parties()
 	if err != nil || len(names) == 0 {
 		return origin, 0, err
@@ -281,25 +200,19 @@ func (w *writer) enterShared(ctx context.Context, r row) (origin, party int64, e
 	for _, name := range names {
 		lines = append(lines, foldedLines(name))
 	}
-	text := strings.Join(lines, "\n")
-	party, err = w.numberOf(ctx, text, w.findParty, []any{text}, w.addParty, []any{text, sender, lower})
+	party, err = w.numberOf(ctx, tx, "INSERT INTO party (text, sender, sender_lower) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET text = text RETURNING id",
+		strings.Join(lines, "\n"), sender, lower)
 	return origin, party, err
 }
 
-// numberOf returns the number of what many rows share, and enters it if it is new.
-func (w *writer) numberOf(ctx context.Context, name string, find *sql.Stmt, by []any, add *sql.Stmt, values []any) (id int64, err error) {
+// numberOf returns the number of what many rows share; the statement enters it if it is new.
+func (w *writer) numberOf(ctx context.Context, tx *sql.Tx, statement string, values ...any) (id int64, err error) {
+	name := fmt.Sprintf("%q", values)
 	if id, known := w.shared[name]; known {
 		return id, nil
 	}
-	if err = find.QueryRowContext(ctx, by...).Scan(&id); errors.Is(err, sql.ErrNoRows) {
-		added, failed := add.ExecContext(ctx, values...)
-		if failed != nil {
-			return 0, failed
-		}
-		id, err = added.LastInsertId()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("enter what many documents share: %w", err)
+	if err := tx.QueryRowContext(ctx, statement, values...).Scan(&id); err != nil {
+		return 0, err
 	}
 	if len(w.shared) >= mostRemembered {
 		clear(w.shared)
@@ -308,54 +221,59 @@ func (w *writer) numberOf(ctx context.Context, name string, find *sql.Stmt, by [
 	return id, nil
 }
 
-// enterAll enters the entries with these keys, which are in order, as they are
-// now. Rows stand in the order of their keys: where one is late, the rows
-// behind it are entered again.
-func (c *Catalog) enterAll(ctx context.Context, w *writer, keys []archive.Key) error {
-	for len(keys) > 0 {
-		err := c.enter(ctx, w, keys[0])
-		if errors.Is(err, errLate) {
-			var behind []archive.Key
-			if behind, err = w.takeOut(ctx, keys[0]); err != nil {
-				return err
-			}
-			keys = slices.Concat(keys, behind)
-			slices.SortFunc(keys, compareKeys)
-			keys = slices.Compact(keys)
-			continue
+var errEnough = errors.New("enough")
+
+// readChanged returns the entries that the lines after a head tell of, as they are
+// now, in the order of their keys and each once, and the head after the last of
+// these lines. It reads one batch.
+func (c *Catalog) readChanged(after ledger.Head) (rows []row, head ledger.Head, err error) {
+	head = after
+	changed := map[archive.Key]bool{}
+	err = c.cfg.Ledger.Lines(after.N+1, func(_ uint64, line []byte) error {
+		if head.N-after.N == batchLines || len(changed) == rowsAtOnce {
+			return errEnough
 		}
-		if err != nil {
-			return err
+		k, is, err := keyOf(line)
+		if is {
+			changed[k] = true
 		}
-		keys = keys[1:]
+		head = head.Next(line)
+		return err
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, head, err
 	}
-	return nil
+	for _, k := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
+		e, ok, err := c.cfg.Ledger.Entry(k)
+		if err != nil {
+			return nil, head, err
+		}
+		if !ok {
+			return nil, head, fmt.Errorf("read the entry %s, which the journal tells of: there is none", k)
+		}
+		r, err := c.readRow(e)
+		if err != nil {
+			return nil, head, err
+		}
+		rows = append(rows, r)
+	}
+	return rows, head, nil
 }
 
 func compareKeys(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }
 
-// enter reads an entry and enters it as it is now.
-func (c *Catalog) enter(ctx context.Context, w *writer, k archive.Key) error {
-	e, ok, err := c.cfg.Ledger.Entry(k)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return w.checkNoRow(ctx, k)
-	}
-	r, err := c.readRow(e)
-	if err != nil {
-		return err
-	}
-	return w.put(ctx, r)
-}
+// keyField stands in each line that tells of an entry. What stands before it in a line is a number, a time and a word of ours.
+const keyField = `,"key":"`
 
-func (c *Catalog) readRow(e ledger.Entry) (row, error) {
-	doc, _, err := c.cfg.Ledger.Document(e.Key)
-	if err != nil {
-		return row{}, err
+// keyOf returns the key of the entry that a line tells of; ok is false where it tells of none.
+func keyOf(line []byte) (k archive.Key, ok bool, err error) {
+	_, rest, ok := bytes.Cut(line, []byte(keyField))
+	if !ok || ledger.IsArrivalLine(line) {
+		return k, false, nil
 	}
-	r, err := newRow(e, doc)
-	r.completed, r.successes = figuresOf(e, c.cfg.Location)
-	return r, err
+	text, _, ok := bytes.Cut(rest, []byte{'"'})
+	if k, err = archive.ParseKey(string(text)); err != nil || !ok {
+		return k, false, fmt.Errorf("read a journal line: %w", err)
+	}
+	return k, true, nil
 }
