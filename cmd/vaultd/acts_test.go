@@ -198,7 +198,7 @@ func TestBackup_ThroughTheDaemon(t *testing.T) {
 func TestBackup_BrokenOff(t *testing.T) {
 	s, dir := newShelf(t), t.TempDir()
 	var whole bytes.Buffer
-	kit.Value(s.ledger.Backup(t.Context(), &whole, 0, nil))(t)
+	kit.Value(s.ledger.Backup(t.Context(), &whole, nil))(t)
 	var sent []byte
 	exit := exitDone
 	s.standIn(func(out io.Writer) int {

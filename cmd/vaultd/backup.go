@@ -97,7 +97,7 @@ func (v view) backUp(ctx context.Context, w io.Writer) (err error) {
 		return fmt.Errorf("there is no backup, because the ledger could not be checked: %w", err)
 	}
 	if !found.IsDamaged() {
-		_, err := v.ledger.Backup(ctx, w, v.cfg.Spool.MinFree, copied)
+		_, err := v.ledger.Backup(ctx, w, copied)
 		return err
 	}
 	// There may be no better one.

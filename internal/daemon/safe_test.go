@@ -26,7 +26,7 @@ import (
 func (h *testDaemon) backup() string {
 	h.t.Helper()
 	var b bytes.Buffer
-	_, err := h.d.Ledger().Backup(h.t.Context(), &b, 0, nil)
+	_, err := h.d.Ledger().Backup(h.t.Context(), &b, nil)
 	h.must(err)
 	name := filepath.Join(filepath.Dir(h.path), "backup.db")
 	h.must(os.WriteFile(name, b.Bytes(), 0o600))

@@ -36,7 +36,7 @@ func TestBackup_I7_CarriesNothingThatWasWiped(t *testing.T) {
 	kit.Need(t, err == nil && bytes.Contains(whole, secret),
 		"the ledger's own free pages hold no address (%v), want one to leave out", err)
 	var b bytes.Buffer
-	if n, err := l.Backup(t.Context(), &b, 0, nil); err != nil || n != int64(b.Len()) || b.Len() >= len(whole) {
+	if n, err := l.Backup(t.Context(), &b, nil); err != nil || n != int64(b.Len()) || b.Len() >= len(whole) {
 		t.Fatalf("%d bytes were written (%d returned, %v), want less than the %d of the ledger", b.Len(), n, err, len(whole))
 	}
 	kit.Check(t, !bytes.Contains(b.Bytes(), secret), "the backup holds %q, want no address that was wiped", secret)
@@ -53,7 +53,7 @@ func TestBackup_ToldWhereItFails(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: dir})
 	r, w := io.Pipe()
 	r.Close()
-	_, err := l.Backup(t.Context(), w, 0, nil)
+	_, err := l.Backup(t.Context(), w, nil)
 	kit.Check(t, err != nil && strings.Contains(err.Error(), "back up ledger"), "backup to a closed pipe: %v, want an error that names it", err)
 	kit.Want(t, "files left behind", copies(t, dir, ".*"), nil)
 }

@@ -4,7 +4,6 @@
 package boltledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -116,35 +115,15 @@ func TestCopy_I21_TheFileDoesNotGrowBesideASlowCopy(t *testing.T) {
 	kit.Check(t, grown <= 2*leastHeld, "the file grew by %d bytes beside four copies, want not much more than what one of them may hold (%d)", grown, leastHeld)
 }
 
-// I21: nobody holds the ledger while a backup is compacted: only its copying does.
-func TestBackup_I21_IsCompactedWithoutTheLedger(t *testing.T) {
-	l := newLedger(t, Config{})
-	apply(t, l, life(1)...)
-	var open []int
-	ctx := committing{context.Background(), func() { open = append(open, l.db.Stats().OpenTxN) }}
-	kit.Value(l.Backup(ctx, io.Discard, 0, kit.Value(l.Copy(t.Context(), 0))(t)))(t)
-	kit.Check(t, len(open) >= len(buckets), "%d looks at the context, want one for each bucket", len(open))
-	for i, n := range open[max(0, len(open)-len(buckets)):] {
-		kit.Check(t, n == 0, "%d transactions of the ledger are open when bucket %d is compacted, want none", n, i)
-	}
-}
-
 // A copy that would leave too little room on the disk is not made, and the error
 // says what to do.
 func TestCopy_NoRoom(t *testing.T) {
 	l := newLedger(t, Config{})
-	var b bytes.Buffer
-	for name, use := range map[string]func() error{
-		"Copy": func() error { // a clone needs no room
-			return l.copyMoment(t.Context(), unnamed(t, l), math.MaxInt64/2, func(_, _ *os.File) error { return errNoClone })
-		},
-		"Backup": func() error { return kit.Err(l.Backup(t.Context(), &b, math.MaxInt64/2, nil)) },
-	} {
-		err := use()
-		_, noRoom := errors.AsType[*NoRoomError](err)
-		kit.Need(t, noRoom && b.Len() == 0, "%s: %v, %d bytes were written, want an error that tells of no room, and none", name, err, b.Len())
-		kit.Holds(t, name, err.Error(), "no room", l.dir, "free space there")
-	}
+	// A clone needs no room.
+	err := l.copyMoment(t.Context(), unnamed(t, l), math.MaxInt64/2, func(_, _ *os.File) error { return errNoClone })
+	_, noRoom := errors.AsType[*NoRoomError](err)
+	kit.Need(t, noRoom, "a copy: %v, want an error that tells of no room", err)
+	kit.Holds(t, "the error", err.Error(), "no room", l.dir, "free space there")
 	kit.Want(t, "open transactions", l.db.Stats().OpenTxN, 0)
 }
 

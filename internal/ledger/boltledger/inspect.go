@@ -19,7 +19,7 @@ import (
 // file, and so does an error. dir is where copies of it are made.
 func openReadOnly(f *os.File, dir string, loc *time.Location, check func(*Ledger) error) (l *Ledger, err error) {
 	l = &Ledger{dir: dir, loc: loc, isCopy: true, file: f}
-	if l.db, err = openDB(f, bbolt.Options{ReadOnly: true, PreLoadFreelist: check != nil}); err != nil {
+	if l.db, err = openDB(f, bbolt.Options{ReadOnly: true, PreLoadFreelist: true}); err != nil {
 		return nil, err
 	}
 	if check != nil {

@@ -254,7 +254,7 @@ func TestOpen_I16_OneAtATime(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: dir})
 	kit.Fails(t, "open", kit.Err(boltledger.Open(boltledger.Config{Dir: dir})), ledger.ErrLocked)
 	kit.Fails(t, "read", boltledger.ReadWhileStopped(dir, nil), ledger.ErrLocked)
-	if _, err := l.Backup(t.Context(), io.Discard, 0, nil); err != nil { // opens no file that would drop the lock
+	if _, err := l.Backup(t.Context(), io.Discard, nil); err != nil { // opens no file that would drop the lock
 		t.Error(err)
 	}
 	kit.Fails(t, "open after a backup", kit.Err(boltledger.Open(boltledger.Config{Dir: dir})), ledger.ErrLocked)

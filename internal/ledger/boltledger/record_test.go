@@ -238,7 +238,7 @@ func TestInspectOpenFile_ABackup(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "copy.db")
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	kit.Must(t, err)
-	kit.Value(l.Backup(t.Context(), f, 0, nil))(t)
+	kit.Value(l.Backup(t.Context(), f, nil))(t)
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
 	kit.Must(t, err)

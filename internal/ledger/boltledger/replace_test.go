@@ -68,7 +68,7 @@ func lived(t *testing.T) (dir, backup string) {
 	}
 	backup = filepath.Join(t.TempDir(), "backup.db")
 	f := kit.Value(os.Create(backup))(t)
-	kit.Value(l.Backup(t.Context(), f, 0, nil))(t)
+	kit.Value(l.Backup(t.Context(), f, nil))(t)
 	f.Close()
 	for _, d := range ds { // the lost part
 		if d.e.State == ledger.Uploaded {

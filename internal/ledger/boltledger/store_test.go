@@ -206,7 +206,7 @@ func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 	s := &stalled{reached: make(chan struct{}), let: make(chan struct{})}
 	done := make(chan error, 1)
 	copied := kit.Value(l.Copy(t.Context(), 0))(t)
-	go func() { _, err := l.Backup(t.Context(), s, 0, copied); done <- err }()
+	go func() { _, err := l.Backup(t.Context(), s, copied); done <- err }()
 	<-s.reached
 	before := kit.Value(l.usedBytes())(t)
 	c.Rev = 1
