@@ -124,16 +124,20 @@ func (l *Ledger) copyChecked(ctx context.Context, tmp *durable.TempFile, keep in
 		err = checkRoom(l.dir, info.Size(), keep)
 	}
 	if err == nil { // the file changes in a commit alone
-		_, err = io.Copy(tmp, io.NewSectionReader(l.file, 0, info.Size()))
-	}
-	if err == nil {
-		err = tmp.Sync()
+		err = copySynced(tmp.File, l.file, info.Size())
 	}
 	if err != nil {
 		return err
 	}
 	found, err := verify(ctx, tmp.File)
 	return cmp.Or(err, firstOf(found))
+}
+
+// copySynced copies the first size bytes of a file to another one, and syncs
+// that: bbolt trusts what it reads.
+func copySynced(to, from *os.File, size int64) error {
+	_, err := io.Copy(to, io.NewSectionReader(from, 0, size))
+	return cmp.Or(err, to.Sync())
 }
 
 // firstOf returns the findings of a check as an error; nil where there is none.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -120,9 +119,16 @@ func (r *Replacement) makeBase(ctx context.Context) (info ledger.Info, err error
 		return r.c.Info, create(r.dir, r.c.Info)
 	}
 	// A copy: the backup itself is never opened for writing, and stays as it is whatever happens.
-	f, err := copyFile(pathIn(r.dir, fileName), r.c.Backup)
+	about, err := r.c.Backup.Stat()
+	if err != nil || !about.Mode().IsRegular() {
+		return info, errors.Join(err, damage("%s is not a regular file", filepath.Base(r.c.Backup.Name())))
+	}
+	f, err := os.OpenFile(pathIn(r.dir, fileName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return info, err
+	}
+	if err := copySynced(f, r.c.Backup, about.Size()); err != nil {
+		return info, errors.Join(err, f.Close())
 	}
 	// All of it is checked before anything is replaced: a damaged backup must not take the place of a ledger.
 	err = CheckOpenFile(ctx, f, r.dir, time.UTC, func(l *Ledger) error {
@@ -160,7 +166,7 @@ func (r *Replacement) commit(ctx context.Context) (kept string, err error) {
 	}
 	place := pathIn(r.c.Dir, fileName)
 	// A second name for the old ledger. A crash after it leaves the old ledger in its place and a link beside it.
-	if kept, err = r.keepOld(); err != nil {
+	if err := r.changeNameDurably(func() error { kept, err = r.keepOld(); return err }); err != nil {
 		return "", err
 	}
 	// The one step that replaces: a crash before it leaves the old ledger, a crash after it the new one.
@@ -171,35 +177,25 @@ func (r *Replacement) commit(ctx context.Context) (kept string, err error) {
 	return kept, r.Discard()
 }
 
-// keepOld gives the ledger that the replacement will overwrite a second name.
+// keepOld gives the ledger that the replacement will overwrite a second name,
+// with a number behind it where that is taken; empty: there is no such ledger.
 func (r *Replacement) keepOld() (kept string, err error) {
-	old := pathIn(r.c.Dir, fileName)
-	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
+	word := map[string]string{ledger.MarkRestored: "restore", ledger.MarkRebuilt: "rebuild"}[r.c.Mark.Name]
+	begin := fmt.Sprintf("%s.before-%s-%s", fileName, word, r.c.Mark.At.UTC().Format("20060102T150405Z"))
+	kept = begin
+	for n := 2; ; n++ {
+		// A link and no rename: the old ledger stays in its place until the new one takes it. It never replaces a file: an older
+		// copy stays what it is.
+		err = os.Link(pathIn(r.c.Dir, fileName), pathIn(r.c.Dir, kept))
+		if !errors.Is(err, fs.ErrExist) || n > 100 {
+			break
+		}
+		kept = fmt.Sprintf("%s-%d", begin, n)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	word := map[string]string{ledger.MarkRestored: "restore", ledger.MarkRebuilt: "rebuild"}[r.c.Mark.Name]
-	to := fmt.Sprintf("%s.before-%s-%s", old, word, timeInName(r.c.Mark.At))
-	// A link and no rename: the old ledger stays in its place until the new one takes it.
-	err = r.changeNameDurably(func() (err error) { to, err = linkUnderFreeName(old, to); return err })
-	return filepath.Base(to), err
-}
-
-// timeInName returns a time as file names have it.
-func timeInName(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
-
-// linkUnderFreeName gives the file a second name, with a number behind it where that is taken,
-// and returns it.
-func linkUnderFreeName(name, second string) (string, error) {
-	for n := 1; ; n++ {
-		to := second
-		if n > 1 {
-			to = fmt.Sprintf("%s-%d", second, n)
-		}
-		// A link never replaces a file: an older copy stays what it is.
-		if err := os.Link(name, to); !errors.Is(err, fs.ErrExist) || n > 100 {
-			return to, err
-		}
-	}
+	return kept, err
 }
 
 // changeNameDurably calls fn, which links, renames or removes, and syncs the directory.
@@ -275,26 +271,6 @@ func isCopy(e fs.DirEntry) bool {
 	name := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "."), ".tmp")
 	_, isHead := incarnationIn(name)
 	return e.Type().IsRegular() && (isHead || name == fileName) && e.Name() == durable.TemporaryName(name)
-}
-
-// copyFile makes to, a synced copy of the regular file in.
-func copyFile(to string, in *os.File) (*os.File, error) {
-	info, err := in.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, damage("%s is not a regular file", filepath.Base(in.Name())))
-	}
-	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	// Synced before it is opened as a ledger: bbolt trusts what it reads.
-	if _, err = io.Copy(out, io.NewSectionReader(in, 0, info.Size())); err == nil {
-		err = out.Sync()
-	}
-	if err != nil {
-		return nil, errors.Join(err, out.Close())
-	}
-	return out, nil
 }
 
 // RestoreResult is what a restore did.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
@@ -221,4 +223,10 @@ func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 	kit.Check(t, grown <= 200*4096, "the ledger grew by %d bytes in 200 commits, want less than a page for each", grown) // a commit writes more than one page
 	close(s.let)
 	kit.Want(t, "the error", <-done, nil)
+}
+
+// usedBytes returns how many bytes of the ledger file are in use or were once.
+func (l *Ledger) usedBytes() (used int64, err error) {
+	err = l.view(func(tx *bbolt.Tx) error { used = tx.Size(); return nil })
+	return used, err
 }
