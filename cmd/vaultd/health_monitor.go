@@ -174,7 +174,12 @@ func (p *healthMonitor) gatherFacts(ctx context.Context) healthFacts {
 	l, cfg, state := now.d.Ledger(), now.cfg, now.d.State()
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l, state: func() daemon.State { return state }}
 	t := newEntryCounts(v)
-	s, err := v.collectFacts(t, t.findLastSuccess, func(*boltledger.Ledger) error { return v.readBills(ctx, now.d.Catalog(), t) })
+	s, err := v.collectFacts(t, t.findLastSuccess, func(*boltledger.Ledger) error {
+		if t.figuresLack = state.Catalog.Describe(); t.figuresLack != "" { // bills of the past
+			return nil
+		}
+		return v.readBills(ctx, now.d.Catalog(), t)
+	})
 	head := l.Head()
 	if err != nil {
 		s.Damage = err.Error()
@@ -190,7 +195,7 @@ func (p *healthMonitor) gatherFacts(ctx context.Context) healthFacts {
 		At: v.Now, Version: s.Version, Go: runtime.Version(), Environment: l.Info().Environment,
 		Balance: l.Balance(), LastSuccess: t.lastSuccess, SpoolUsed: state.Spool.Used, SpoolMax: s.Disk.SpoolMax, StateFree: s.Disk.LedgerFree,
 		LedgerSize: fileSize(filepath.Join(cfg.StateDir, "ledger.db")), Lines: head.N, Syncs: l.SyncCount(),
-		SafeMode: s.Safe != nil, Unfit: s.UnfitReasons(), NeedsPerson: s.CountNeeds(),
+		CatalogComplete: s.Figures == "", SafeMode: s.Safe != nil, Unfit: s.UnfitReasons(), NeedsPerson: s.CountNeeds(),
 	}}
 	g.Commits, g.Changes = l.CommitCounts()
 	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.FileAndDirSyncs()

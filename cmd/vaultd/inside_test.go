@@ -11,10 +11,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +30,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -169,6 +172,46 @@ func pile(t *testing.T, l *boltledger.Ledger, n int) {
 		kit.Need(t, err == nil && rs[0].Err == nil,
 			"err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 	}
+}
+
+// I26: the metrics have no bills of a catalog that stopped, and say that it is
+// not complete.
+func TestHealthMonitor_I26_BillsOfACatalogThatStopped(t *testing.T) {
+	of := fill.New(t, boltledger.Config{}, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://vault.example", Created: time.Now()})
+	of.Item("Otto 19").Archive(time.Now(), 0)
+	dir := t.TempDir()
+	kit.Must(t, errors.Join(of.Close(), os.WriteFile(filepath.Join(dir, "secret"), []byte("demo\n"), 0o600), os.Mkdir(filepath.Join(dir, "acme"), 0o770)))
+	cfg := loadInside(t, `service:
+  base_url: https://vault.example
+  auth: {method: basic, username: u, secret_file: `+dir+`/secret}
+state_dir: `+of.Dir+`
+drops:
+  - {name: acme, path: `+dir+`/acme, vault: V-1}
+`)
+	a, full := &app{stdout: io.Discard, stderr: io.Discard, env: noEnvironment}, atomic.Bool{}
+	dc := kit.Value(a.daemonConfig(cfg, slog.New(slog.DiscardHandler)))(t)
+	dc.CheckEvery, dc.FreeBytes = 0, func(string) int64 {
+		if full.Load() {
+			return 0
+		}
+		return 1 << 40
+	}
+	d := kit.Value(daemon.Open(dc))(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); d.Catalog().Run(ctx) }()
+	p := newHealthMonitor(a.newHost(d, cfg, slog.New(slog.DiscardHandler)))
+	kit.Await(t, "a bill", func() bool { g := p.gatherFacts(t.Context()); return len(g.Bills) > 0 && g.CatalogComplete })
+	full.Store(true)
+	pile(t, d.Ledger(), 10_100)
+	d.Catalog().Wake()
+	kit.Await(t, "a catalog that stopped", func() bool { return d.Catalog().Status().Fault != "" })
+	g := p.gatherFacts(t.Context())
+	kit.Want(t, "bills", len(g.Bills), 0)
+	kit.Want(t, "complete", g.CatalogComplete, false)
+	stop()
+	<-ended
+	kit.Must(t, d.Close())
 }
 
 // What is told every few seconds is counted from the ledger's indexes: ten thousand open

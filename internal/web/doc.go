@@ -34,7 +34,9 @@ type Facts struct {
 	Pauses   []Pause
 	Drops    []Drop
 	NotTaken []NotTaken
-	Bills    []Bill // of this year
+	Bills    []Bill // of this year; none where the catalog is not complete
+
+	CatalogComplete bool // but for the last few seconds
 
 	SpoolUsed, SpoolMax int64
 	StateFree           int64 // on the disk of the ledger

@@ -121,6 +121,9 @@ var metrics = []metric{
 		add(float64(f.FileSyncs), "file")
 		add(float64(f.DirectorySyncs), "directory")
 	}},
+	{"vaultd_catalog_complete", "1 while the catalog has all but the last few seconds; else the bills are missing", gauge, nil, func(f Facts, add func(float64, ...string)) {
+		add(boolValue(f.CatalogComplete))
+	}},
 	{"vaultd_billing_used_ratio", "average archived size this year against what is included; 1 is the limit. vault=\"\" is the customer", gauge, []string{"vault"}, func(f Facts, add func(float64, ...string)) {
 		for _, b := range f.Bills {
 			add(b.Used, b.Vault)
