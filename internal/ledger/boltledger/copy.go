@@ -56,6 +56,11 @@ func (l *Ledger) Copy(ctx context.Context, keep int64) (to *os.File, err error) 
 	for try := 1; ; try++ {
 		err = l.copyMoment(ctx, to, keep, cloneFile)
 		if err == nil {
+			// Bytes that cannot be written would be missing in what is read
+			// later, and be taken for damage of the ledger.
+			err = to.Sync()
+		}
+		if err == nil {
 			return to, nil
 		}
 		if !errors.Is(err, ErrBusy) || try == copyTries {

@@ -118,7 +118,7 @@ func checkBackup(t *testing.T, l *boltledger.Ledger) {
 	f, err := os.Create(pathIn(dir, fileName))
 	kit.Must(t, err)
 	defer f.Close()
-	n, err := l.Backup(t.Context(), f, nil)
+	n, err := l.Backup(t.Context(), f, kit.Value(l.Copy(t.Context(), 0))(t))
 	info, _ := f.Stat()
 	if err != nil || n != info.Size() {
 		t.Errorf("backup = %d bytes (%v), want the %d of the file", n, err, info.Size())
