@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -166,13 +167,8 @@ func (g *groupCommit) loadEntry(key archive.Key) (ledger.Entry, error) {
 // writeAll writes entries, lines and summary, and returns the entries as a later read finds them.
 func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	committed := make(map[archive.Key]ledger.Entry, len(g.entries))
-	keys := make([]archive.Key, 0, len(g.entries))
-	for k := range g.entries {
-		keys = append(keys, k)
-	}
 	// Keys are written in their order: each page of the tree is touched once.
-	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
-	for _, k := range keys {
+	for _, k := range slices.SortedFunc(maps.Keys(g.entries), func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }) {
 		e, err := g.storeEntry(*g.entries[k])
 		if err != nil {
 			return nil, err

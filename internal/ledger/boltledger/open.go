@@ -127,7 +127,10 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (first *markReq
 	}
 	m := *o.behind
 	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.state.Head.N)
-	return &markRequest{mark: m, marking: true, incarnation: outside.Incarnation + 1}, nil
+	return &markRequest{mark: m, also: func(s *summary) {
+		s.Safe.Marking = true
+		s.beginIncarnation(outside.Incarnation + 1)
+	}}, nil
 }
 
 // finishOpening brings the outside head up to date, and marks the entries that

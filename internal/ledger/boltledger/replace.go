@@ -107,7 +107,13 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	// The mark comes first, and with a backup that of each entry that is not at rest: whatever happens from here on, nobody can
 	// open this ledger outside safe mode, or act on an entry of it.
-	first := markRequest{mark: m, note: r.c.Note, marking: r.c.Backup != nil, epoch: r.c.Epoch, receiptKeys: r.c.ReceiptKeys}
+	first := markRequest{mark: m, note: r.c.Note, also: func(s *summary) {
+		s.Safe.Marking = r.c.Backup != nil
+		s.Info.Epoch = cmp.Or(r.c.Epoch, s.Info.Epoch)
+		if r.c.ReceiptKeys != nil {
+			s.Info.ReceiptKeys = r.c.ReceiptKeys
+		}
+	}}
 	r.Ledger, err = Config{Dir: r.dir, Location: r.c.Location, Fault: r.c.Fault}.open(opening{replacement: &first})
 	return err
 }

@@ -31,13 +31,10 @@ const maxCause = 1000
 
 // markRequest is a mark and what goes with it in one transaction.
 type markRequest struct {
-	mark        ledger.Mark
-	note        *ledger.Note
-	marking     bool     // the entries that are not at rest are to be marked
-	epoch       uint64   // raises the ledger's; 0: leaves it
-	receiptKeys []string // in place of the ledger's, with epoch; nil: leaves them
-	incarnation uint64   // that begins with the mark; 0: leaves the ledger's
-	isCounted   bool     // against the budget: of a download that is announced
+	mark      ledger.Mark
+	note      *ledger.Note
+	also      func(*summary) // changes more of what the ledger says of itself; may be nil
+	isCounted bool           // against the budget: of a download that is announced
 }
 
 // lacks says what a mark needs and does not have; empty: nothing.
@@ -100,25 +97,17 @@ func (m markRequest) changeState(g *groupCommit, last time.Time) {
 		if g.Safe.Mark != "" {
 			s = s.joinedWith(g.Safe)
 		}
-		// While this is set, whoever opens the ledger first finishes the marking of its entries.
-		s.Marking = s.Marking || m.marking
 		g.Safe, g.Alarmed = s, ledger.LaterOf(g.Alarmed, m.mark.At)
 	}
-	if m.incarnation != 0 {
-		g.beginIncarnation(m.incarnation)
-	}
-	if m.epoch != 0 {
-		g.Info.Epoch = m.epoch
-		if m.receiptKeys != nil {
-			g.Info.ReceiptKeys = m.receiptKeys
-		}
+	if m.also != nil {
+		m.also(&g.summary)
 	}
 }
 
 // beginIncarnation has the ledger go on as another incarnation, whose outside
 // head is made after the commit. A crash in between leaves the ledger without
 // a head, which the start accepts for as long as nothing more is committed.
-func (g *groupCommit) beginIncarnation(n uint64) { g.This = incarnation{N: n, From: g.Head.N} }
+func (s *summary) beginIncarnation(n uint64) { s.This = incarnation{N: n, From: s.Head.N} }
 
 // joinedWith joins a new cause of safe mode with the former one. The earlier of the two times
 // counts: what happened after it is not known.
