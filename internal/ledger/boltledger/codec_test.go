@@ -200,20 +200,68 @@ func TestForm_I28_Described(t *testing.T) {
 		}
 		return ""
 	}
-	described := map[string]bool{}
-	for _, m := range messages() {
-		kit.Need(t, !described[m.name], "two messages have the name %s, want one", m.name)
-		described[m.name] = true
-		fmt.Fprintf(&b, "\n%s\nmessage %s {\n", comment("", m.name), m.name)
-		for _, f := range m.fields {
-			fmt.Fprintf(&b, "  %s %s = %d;%s\n", f.typ, f.name, f.num, comment(" ", m.name+"."+f.name))
+	described := map[string]reflect.Type{}
+	var describe func(of reflect.Type)
+	describe = func(of reflect.Type) {
+		name := nameInProto(of)
+		if was := described[name]; was != nil {
+			kit.Need(t, was == of, "two messages have the name %s, want one", name)
+			return
+		}
+		described[name] = of
+		fmt.Fprintf(&b, "\n%s\nmessage %s {\n", comment("", name), name)
+		var parts []reflect.Type
+		for _, f := range messageOf(of).fields {
+			typ := of.Field(f.index).Type
+			if f.list != 0 {
+				b.WriteString("  repeated")
+				typ = typ.Elem()
+			} else {
+				b.WriteString(" ")
+			}
+			fmt.Fprintf(&b, " %s %s = %d;%s\n", typeInProto(typ), f.name, f.num, comment(" ", name+"."+f.name))
+			if f.part != nil {
+				parts = append(parts, typ)
+			}
 		}
 		b.WriteString("}\n")
+		for _, p := range parts {
+			describe(p)
+		}
+	}
+	for _, of := range []any{ledger.Entry{}, ledger.Document{}, ledger.Note{}, block{}, summary{}, ledger.Scan{}, arrival.Arrival{}, ledger.Notice{}} {
+		describe(reflect.TypeOf(of))
 	}
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		kit.Must(t, os.WriteFile(path, []byte(b.String()), 0o644))
 	}
 	kit.Want(t, path, string(kit.Value(os.ReadFile(path))(t)), b.String())
+}
+
+// nameInProto returns the name of a struct in docs/ledger.proto. The package of
+// arrivals has a File of its own.
+func nameInProto(of reflect.Type) string {
+	name := of.Name()
+	if strings.HasSuffix(of.PkgPath(), "/arrival") && name != "Arrival" {
+		name = "Arrival" + name
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+func typeInProto(of reflect.Type) string {
+	switch kind := of.Kind(); {
+	case of == reflect.TypeFor[time.Time]():
+		return "optional int64"
+	case of == reflect.TypeFor[archive.RequestID]() || kind == reflect.Slice || kind == reflect.Array:
+		return "bytes"
+	case kind >= reflect.Uint8 && kind <= reflect.Uint32:
+		return "uint32"
+	case kind == reflect.Int || kind == reflect.Int64:
+		return "int64"
+	case kind == reflect.Struct:
+		return nameInProto(of)
+	}
+	return of.Kind().String()
 }
 
 // meaningsIn returns the comments of the structs in some folders, and of their

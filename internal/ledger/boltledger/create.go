@@ -75,7 +75,7 @@ func writeEmptyLedger(name string, info ledger.Info) (summary, error) {
 				return err
 			}
 		}
-		b := block{Count: 1, Lines: [][]byte{line}}
+		b := block{Lines: [][]byte{line}}
 		meta := tx.Bucket(metaBucket)
 		return errors.Join(
 			writeForm(meta),

@@ -4,9 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
+	"io"
 	"strconv"
-	"strings"
 	"sync"
 
 	"go.etcd.io/bbolt"
@@ -57,8 +56,10 @@ var ownForm = sync.OnceValue(digestOfForm)
 func digestOfForm() string {
 	h := sha256.New()
 	fmt.Fprintln(h, "layout", layout)
-	for _, m := range messages() {
-		fmt.Fprintln(h, m)
+	for _, m := range []*message{
+		entryForm.message, documentForm.message, noteForm.message, blockForm.message, summaryForm.message, scanForm.message, arrivalForm.message, noticeForm.message,
+	} {
+		m.describeTo(h)
 	}
 	for _, b := range buckets {
 		fmt.Fprintln(h, string(b))
@@ -67,36 +68,13 @@ func digestOfForm() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// messages lists what a ledger stores: the records, and what is within them.
-func messages() (all []*message) {
-	for _, m := range []*message{
-		entryForm.message, documentForm.message, noteForm.message, blockForm.message, summaryForm.message, scanForm.message, arrivalForm.message, noticeForm.message,
-	} {
-		all = m.addTo(all)
-	}
-	return all
-}
-
-// addTo adds the message and what is within it to all, each once.
-func (m *message) addTo(all []*message) []*message {
-	if slices.ContainsFunc(all, func(o *message) bool { return o.String() == m.String() }) {
-		return all
-	}
-	all = append(all, m)
+// describeTo writes all that the tags and the types say of a message.
+func (m *message) describeTo(w io.Writer) {
+	fmt.Fprintln(w, m.name)
 	for _, f := range m.fields {
+		fmt.Fprintln(w, f.num, f.name, f.kind, f.list)
 		if f.part != nil {
-			all = f.part.addTo(all)
+			f.part.describeTo(w)
 		}
 	}
-	return all
-}
-
-// String describes the message as docs/ledger.proto does.
-func (m *message) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "message %s {\n", m.name)
-	for _, f := range m.fields {
-		fmt.Fprintf(&b, "  %s %s = %d;\n", f.typ, f.name, f.num)
-	}
-	return b.String() + "}\n"
 }

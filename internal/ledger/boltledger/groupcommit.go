@@ -177,8 +177,8 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	}
 	// The block, the entries and the summary are written by one commit, so the chain never ends elsewhere than the head says.
 	if first := g.ledger.state.Head; len(g.lines) > 0 {
-		b := block{Prev: first.Hash, Count: uint64(len(g.lines)), Lines: g.lines}
-		if err := putValue(g.tx, journalBucket, lineKey(first.N+1), blockForm.encodeDeflated(b.room(), &b)); err != nil {
+		b := block{Prev: first.Hash, Lines: g.lines}
+		if err := putValue(g.tx, journalBucket, lineKey(first.N+1), blockForm.encodeDeflated(&b)); err != nil {
 			return nil, err
 		}
 	}

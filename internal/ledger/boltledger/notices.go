@@ -66,7 +66,7 @@ func (g *groupCommit) storeNotice(n ledger.Notice, asks bool) error {
 	if err != nil {
 		return err
 	}
-	return putValue(g.tx, noticeBucket, []byte(n.ID), noticeForm.encodeDeflated(len(n.Raw)+usualRecord, &n))
+	return putValue(g.tx, noticeBucket, []byte(n.ID), noticeForm.encodeDeflated(&n))
 }
 
 func askingName(id archive.AcknowledgementID) []byte { return append([]byte{askingNotice}, id...) }

@@ -166,7 +166,7 @@ func (l *Ledger) LineAt(n uint64) (line ledger.Line, err error) {
 
 func lineAt(tx *bbolt.Tx, n uint64) (line ledger.Line, err error) {
 	start, b, err := blockOf(tx, n)
-	if err == nil && n-start >= b.Count {
+	if err == nil && n-start >= uint64(len(b.Lines)) {
 		err = damage("journal line %d is missing", n)
 	}
 	if err != nil {
@@ -192,7 +192,7 @@ func readLines(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
 		if start > next {
 			return nil, damage("journal line %d is missing", next)
 		}
-		if skip := next - start; skip < b.Count {
+		if skip := next - start; skip < uint64(len(b.Lines)) {
 			lines = append(lines, b.Lines[skip:]...)
 		}
 		size += len(v)
@@ -220,8 +220,8 @@ func decodeBlock(k, v []byte) (start uint64, b block, err error) {
 	if b, err = blockForm.decode(v); err != nil {
 		return start, b, damage("journal block at line %d: %v", start, err)
 	}
-	if b.Count != uint64(len(b.Lines)) || b.Count == 0 {
-		return start, b, damage("journal block at line %d: %d lines, it says %d", start, len(b.Lines), b.Count)
+	if len(b.Lines) == 0 {
+		return start, b, damage("journal block at line %d has none", start)
 	}
 	return start, b, nil
 }

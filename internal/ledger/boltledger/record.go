@@ -2,16 +2,13 @@ package boltledger
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -25,8 +22,6 @@ const (
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-var errShort = errors.New("shorter than its frame")
 
 // form writes a T as a record and reads it. Each field of T, and of the structs
 // within it, has the number under which it is stored in its tag:
@@ -43,37 +38,39 @@ type form[T any] struct{ *message }
 // a type that cannot be stored.
 func formOf[T any]() form[T] { return form[T]{messageOf(reflect.TypeFor[T]())} }
 
-// usualRecord is the room that hardly any record outgrows while it is written.
-const usualRecord = 1 << 10
-
 // encode returns v as a record: codec, payload, checksum over both.
-func (f form[T]) encode(v *T) []byte { return f.encodeSized(usualRecord, v) }
+func (f form[T]) encode(v *T) []byte {
+	const usual = 1 << 10 // bytes that hardly any record outgrows
+	return appendChecksum(f.appendFields(append(make([]byte, 0, usual), codecPlain), reflect.ValueOf(v).Elem()))
+}
 
 // encodeDeflated is encode for a record that is worth deflating. A record that
 // becomes no shorter is left as it is.
-func (f form[T]) encodeDeflated(room int, v *T) []byte {
-	plain := f.encodeSized(room, v)
+func (f form[T]) encodeDeflated(v *T) []byte {
+	plain := f.encode(v)
 	b := append(make([]byte, 0, len(plain)), codecDeflated)
 	b, err := appendDeflated(b, plain[1:len(plain)-4])
 	if err != nil || len(b)+4 >= len(plain) {
 		return plain
 	}
-	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	return appendChecksum(b)
 }
 
-// encodeSized is encode for a record whose size is known.
-func (f form[T]) encodeSized(room int, v *T) []byte {
-	b := f.appendFields(append(make([]byte, 0, room), codecPlain), reflect.ValueOf(v).Elem())
+func appendChecksum(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // decode reads a record. Nothing of what it returns points into the record.
-func (f form[T]) decode(record []byte) (T, error) {
-	var v T
-	payload, err := f.checkRecord(record)
-	if err != nil {
-		return v, err
+func (f form[T]) decode(record []byte) (v T, err error) {
+	n := len(record) - 4
+	if n < 1 {
+		return v, fmt.Errorf("read %s: shorter than its frame", f.name)
 	}
+	// Before anything is believed: the codec byte and every length are covered too.
+	if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {
+		return v, fmt.Errorf("read %s: checksum is %08x, the record says %08x", f.name, have, want)
+	}
+	payload := record[1:n]
 	switch record[0] {
 	case codecPlain:
 	case codecDeflated:
@@ -99,7 +96,6 @@ type field struct {
 	index int // in the struct
 	name  string
 	kind  kind
-	typ   string   // in docs/ledger.proto
 	list  int      // values in a list: the length of an array, -1 for a slice; 0: it is no list
 	part  *message // of a struct within the struct
 }
@@ -118,19 +114,6 @@ const (
 	kindArray   // an array
 	kindMessage // a message
 )
-
-// checkRecord checks a record's checksum and returns what is between codec and checksum.
-func (m *message) checkRecord(record []byte) (payload []byte, err error) {
-	n := len(record) - 4
-	if n < 1 {
-		return nil, fmt.Errorf("read %s: %w", m.name, errShort)
-	}
-	// Before anything is believed: the codec byte and every length are covered too.
-	if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {
-		return nil, fmt.Errorf("read %s: checksum is %08x, the record says %08x", m.name, have, want)
-	}
-	return record[1:n], nil
-}
 
 // appendFields appends the fields of a struct, but for those that are zero.
 func (m *message) appendFields(b []byte, v reflect.Value) []byte {
@@ -311,7 +294,7 @@ func (f *field) parseValue(v reflect.Value, typ protowire.Type, b []byte) (n int
 
 // messageOf returns the stored form of a struct.
 func messageOf(t reflect.Type) *message {
-	m := &message{name: messageName(t)}
+	m := &message{name: t.Name()}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag := f.Tag.Get("stored")
@@ -330,46 +313,35 @@ func messageOf(t reflect.Type) *message {
 	return m
 }
 
-// messageName returns the name of a struct in docs/ledger.proto. The package of
-// arrivals has a File of its own.
-func messageName(t reflect.Type) string {
-	name := t.Name()
-	if strings.HasSuffix(t.PkgPath(), "/arrival") && name != "Arrival" {
-		name = "Arrival" + name
-	}
-	return string(unicode.ToUpper(rune(name[0]))) + name[1:]
-}
-
 // setType decides how values of type t are stored.
 func (f *field) setType(t reflect.Type) {
-	switch kind := t.Kind(); {
+	kind := t.Kind()
+	isList := kind == reflect.Slice || kind == reflect.Array
+	isBytes := isList && t.Elem().Kind() == reflect.Uint8
+	switch {
 	case t == reflect.TypeFor[time.Time]():
-		f.kind, f.typ = kindTime, "optional int64"
+		f.kind = kindTime
 	case t == reflect.TypeFor[archive.RequestID]():
-		f.kind, f.typ = kindRequest, "bytes"
+		f.kind = kindRequest
 	case kind == reflect.Bool && f.list == 0:
-		f.kind, f.typ = kindFlag, "bool"
-	case kind == reflect.Uint64:
-		f.kind, f.typ = kindNumber, "uint64"
-	case kind >= reflect.Uint8 && kind <= reflect.Uint32:
-		f.kind, f.typ = kindNumber, "uint32"
+		f.kind = kindFlag
+	case kind >= reflect.Uint8 && kind <= reflect.Uint64:
+		f.kind = kindNumber
 	case kind == reflect.Int || kind == reflect.Int64:
-		f.kind, f.typ = kindSigned, "int64"
+		f.kind = kindSigned
 	case kind == reflect.String:
-		f.kind, f.typ = kindText, "string"
-	case kind == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		f.kind, f.typ = kindBytes, "bytes"
-	case kind == reflect.Array && t.Elem().Kind() == reflect.Uint8:
-		f.kind, f.typ = kindArray, "bytes"
-	case (kind == reflect.Slice || kind == reflect.Array) && f.list == 0:
+		f.kind = kindText
+	case isBytes && kind == reflect.Slice:
+		f.kind = kindBytes
+	case isBytes:
+		f.kind = kindArray
+	case isList && f.list == 0:
 		if f.list = -1; kind == reflect.Array {
 			f.list = t.Len()
 		}
 		f.setType(t.Elem())
-		f.typ = "repeated " + f.typ
 	case kind == reflect.Struct:
-		f.part = messageOf(t)
-		f.kind, f.typ = kindMessage, f.part.name
+		f.kind, f.part = kindMessage, messageOf(t)
 	default:
 		panic(fmt.Sprintf("%s: a %s cannot be stored", f.name, t))
 	}

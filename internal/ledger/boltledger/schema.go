@@ -29,17 +29,7 @@ var (
 // block holds the journal lines of one commit.
 type block struct {
 	Prev  archive.Digest `stored:"1"` // hash of everything before
-	Count uint64         `stored:"2"`
 	Lines [][]byte       `stored:"3"`
-}
-
-// room is how much a block takes at the most.
-func (b *block) room() int {
-	n := 64
-	for _, line := range b.Lines {
-		n += len(line) + 8
-	}
-	return n
 }
 
 // secret is what a ledger keeps for itself: the key of the digests that replace

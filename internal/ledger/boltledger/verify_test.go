@@ -136,7 +136,7 @@ func damagedAtRandom(t *testing.T, r *rand.Rand, tx *bbolt.Tx) string {
 	k := keys[r.IntN(len(keys))]
 	v := bytes.Clone(b.Get(k))
 	fields := map[string][]string{
-		"open": {"State", "Rev", "Key"}, "done": {"State", "Rev", "Key", "Registrations.Ticket.Remote", "Registrations.Ticket.Object"}, "journal": {"Prev", "Count"},
+		"open": {"State", "Rev", "Key"}, "done": {"State", "Rev", "Key", "Registrations.Ticket.Remote", "Registrations.Ticket.Object"}, "journal": {"Prev"},
 	}[string(bucket)]
 	message := map[string]string{"open": "Entry", "done": "Entry", "journal": "Block"}[string(bucket)]
 	how := ""
