@@ -125,11 +125,8 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry, build func(cla
 func largestPackage(root *os.Root) int64 {
 	const perFile = 1 << 10
 	size := int64(64 << 10) // the document, and the end of the ZIP
-	_ = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
+	_ = durable.Walk(root, ".", archive.MaxPackage/perFile, func(_ string, d fs.DirEntry) error {
+		if info, err := d.Info(); err == nil && d.Type().IsRegular() {
 			size += info.Size() + info.Size()>>10 + perFile
 		}
 		if size >= archive.MaxPackage {

@@ -22,6 +22,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,6 +153,50 @@ func EachName(dir *os.File, do func(name string) error) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// Walk calls do for what lies in the folder rel of root and in those below it,
+// each folder before what is in it, with paths relative to root. It reads the
+// names in chunks, and ends after most of them: a folder may hold a million. An
+// error of do ends it, but for [fs.SkipDir], which leaves a folder out.
+func Walk(root *os.Root, rel string, most int, do func(rel string, e fs.DirEntry) error) error {
+	for dirs := []string{rel}; len(dirs) > 0 && most > 0; dirs = dirs[1:] {
+		inside, err := walkFolder(root, dirs[0], &most, do)
+		if err != nil {
+			return err
+		}
+		dirs = append(dirs, inside...)
+	}
+	return nil
+}
+
+// walkFolder calls do for what lies in one folder, and returns the folders in it.
+func walkFolder(root *os.Root, rel string, most *int, do func(rel string, e fs.DirEntry) error) (inside []string, err error) {
+	dir, err := root.OpenFile(rel, openDirFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // read-only
+	for {
+		entries, err := dir.ReadDir(256)
+		for _, e := range entries {
+			if *most--; *most < 0 {
+				return nil, nil
+			}
+			switch err := do(path.Join(rel, e.Name()), e); {
+			case err == nil && e.IsDir():
+				inside = append(inside, path.Join(rel, e.Name()))
+			case err != nil && !errors.Is(err, fs.SkipDir):
+				return nil, err
+			}
+		}
+		if errors.Is(err, io.EOF) || err == nil && len(entries) == 0 {
+			return inside, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }

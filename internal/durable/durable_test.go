@@ -287,3 +287,34 @@ func TestSyncCounter_CountsSyncs(t *testing.T) {
 	files, dirs := counter.FileAndDirSyncs()
 	kit.Check(t, files == 1 && dirs == 2, "%d syncs of files and %d of directories, wanted 1 and 2", files, dirs)
 }
+
+// I21: a walk sees each entry once, leaves out what it is told to, and neither
+// holds nor sees more of a folder of a million than it is asked for.
+func TestWalk_I21_HoldsNoWholeFolder(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 3000 {
+		kit.Must(t, os.WriteFile(fmt.Sprintf("%s/%04d", dir, n), nil, 0o600))
+	}
+	for _, name := range []string{"sub/a", "sub/deep/b", "left out/c"} {
+		kit.Must(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	}
+	root := open(t, dir, nil).Root()
+	walk := func(rel string, most int, stop error) (seen []string) {
+		err := Walk(root, rel, most, func(rel string, e fs.DirEntry) error {
+			seen = append(seen, rel)
+			if e.Name() == "left out" {
+				return fs.SkipDir
+			}
+			return stop
+		})
+		kit.Want(t, "the error", err, stop)
+		slices.Sort(seen)
+		return seen
+	}
+	all := walk(".", 10_000, nil)
+	kit.Want(t, "all", strings.Join(all[2999:], " "), "2999 left out sub sub/a sub/deep sub/deep/b")
+	kit.Want(t, "below", strings.Join(walk("sub", 10_000, nil), " "), "sub/a sub/deep sub/deep/b")
+	kit.Want(t, "at most", len(walk(".", 700, nil)), 700)
+	few := testing.AllocsPerRun(3, func() { walk(".", 10_000, fs.SkipAll) })
+	kit.Check(t, few < 1500, "%.0f allocations until the first of 3,000 files, want those of one chunk", few)
+}

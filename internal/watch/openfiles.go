@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/durable"
 )
 
 // OpenFiles knows which files programs have opened for writing and not closed
@@ -118,19 +120,16 @@ func (o *OpenFiles) FindOpen(root *os.Root, name string, isJunk func(string) boo
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.readEvents()
+	if o.stateOf(root, name) >= isOpened {
+		return name
+	}
 	open := ""
-	left := maxWatched
-	_ = fs.WalkDir(root.FS(), name, func(rel string, e fs.DirEntry, err error) error {
-		if left--; err != nil || left == 0 { // what cannot be read is found by the scan
-			return fs.SkipAll
-		}
-		if rel != name && isJunk(e.Name()) {
-			if e.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !e.IsDir() && o.stateOf(root, rel) >= isOpened {
+	// What cannot be read is found by the scan.
+	_ = durable.Walk(root, name, maxWatched, func(rel string, e fs.DirEntry) error {
+		switch {
+		case isJunk(e.Name()):
+			return fs.SkipDir
+		case !e.IsDir() && o.stateOf(root, rel) >= isOpened:
 			open = rel
 			return fs.SkipAll
 		}
