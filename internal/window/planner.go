@@ -25,8 +25,8 @@ const (
 	longestPlan = 15 * time.Minute
 )
 
-// Planner predicts uploads from those it saw. It knows two things of each: how
-// long it took, and its share of the network link's time, in which every moment
+// Planner predicts uploads from those it saw. It knows of each its share of the
+// network link's time, in which every moment
 // belongs in equal parts to the uploads that are under way. If more uploads at
 // once only share the link, shares stay as they are; where they fill it better,
 // shares shrink: the sum of the shares is the time that the link needs for
@@ -37,7 +37,6 @@ type Planner struct {
 	Workers int // uploads at once
 
 	mu       sync.Mutex
-	took     fit                      // of an upload, from its beginning to its end; guarded by mu
 	share    fit                      // of the link's time; guarded by mu
 	underway []*Upload                // under way; guarded by mu
 	linkTime time.Duration            // that one upload under way all the time would have had; guarded by mu
@@ -48,7 +47,6 @@ type Planner struct {
 // Upload is one that is under way.
 type Upload struct {
 	bytes    int64
-	began    time.Duration // by the boot clock
 	linkTime time.Duration
 	half     time.Duration // by the boot clock, of its ticket's life: until then it should have ended
 	over     time.Duration // and until then it must
@@ -70,7 +68,7 @@ func (p *Planner) BeginUpload(t archive.Ticket, bytes int64, now archive.Instant
 	defer p.mu.Unlock()
 	p.advance(now)
 	life := t.Life()
-	u := &Upload{bytes, now.Boot, p.linkTime, t.Sent.Boot + life/endingPart, t.Sent.Boot + life - life/10}
+	u := &Upload{bytes, p.linkTime, t.Sent.Boot + life/endingPart, t.Sent.Boot + life - life/10}
 	p.underway = append(p.underway, u)
 	return u
 }
@@ -84,7 +82,6 @@ func (p *Planner) EndUpload(u *Upload, now archive.Instant, well bool) {
 		p.underway = slices.Delete(p.underway, i, i+1)
 	}
 	if well {
-		p.took.add(u.bytes, now.Boot-u.began)
 		p.share.add(u.bytes, p.linkTime-u.linkTime)
 	}
 }
@@ -105,7 +102,7 @@ func (p *Planner) predict(bytes int64, self *Upload, life time.Duration) time.Du
 	defer p.mu.Unlock()
 	share := p.share.model()
 	own := share.of(bytes)
-	return min(safetyFactor*max(p.took.model().of(bytes), own+p.waitForOthers(share, own, self)), life/endingPart)
+	return min(safetyFactor*(own+p.waitForOthers(share, own, self)), life/endingPart)
 }
 
 // waitForOthers returns how long an upload waits for the others that share the link with it while
@@ -221,8 +218,10 @@ func (f *fit) add(bytes int64, took time.Duration) {
 }
 
 // model is a fit made ready to be asked, in seconds.
-type model struct{ cost, slope, steep, known, least float64 }
+type model struct{ cost, slope, steep, known float64 }
 
+// model returns the seconds of an upload beside its bytes, and of each byte. If sizes hardly differ, nobody can tell the two apart: then the
+// bytes have it all.
 func (f *fit) model() model {
 	if f.n == 0 {
 		return model{cost: firstCost.Seconds(), slope: 1. / firstRate, known: math.Inf(1)}
@@ -231,33 +230,20 @@ func (f *fit) model() model {
 	if size == 0 {
 		return model{cost: mean}
 	}
-	cost, slope := f.coefficients(mean, size)
-	m := model{cost: cost, slope: slope, steep: max(slope, mean/size), known: knownFactor * math.Sqrt(f.square/f.n)}
-	if cost == 0 {
-		m.least = mean / 2
+	m := model{slope: mean / size, steep: mean / size, known: knownFactor * math.Sqrt(f.square/f.n)}
+	if spread := f.square/f.n - size*size; spread > size*size/100 {
+		slope := (f.product/f.n - size*mean) / spread
+		if cost := mean - slope*size; slope >= 0 && cost >= 0 {
+			m.cost, m.slope, m.steep = cost, slope, max(slope, mean/size)
+		}
 	}
 	return m
 }
 
 // of returns what an upload of that many bytes takes. What is far larger than all that was
-// seen may take as much longer as it is larger; what is small takes half of the usual at least
-// where the two parts are not known apart.
+// seen may take as much longer as it is larger.
 func (m model) of(bytes int64) time.Duration {
 	b := float64(bytes)
 	known := min(b, m.known)
-	s := max(m.cost+m.slope*known+m.steep*(b-known), m.least)
-	return time.Duration(s * float64(time.Second))
-}
-
-// coefficients returns the seconds of an upload beside its bytes, and of each
-// byte. If sizes hardly differ, nobody can tell the two apart: then the bytes
-// have it all.
-func (f *fit) coefficients(mean, size float64) (cost, slope float64) {
-	if spread := f.square/f.n - size*size; spread > size*size/100 {
-		slope = (f.product/f.n - size*mean) / spread
-		if cost = mean - slope*size; slope >= 0 && cost >= 0 {
-			return cost, slope
-		}
-	}
-	return 0, mean / size
+	return time.Duration((m.cost + m.slope*known + m.steep*(b-known)) * float64(time.Second))
 }
