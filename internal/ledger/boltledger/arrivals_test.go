@@ -20,13 +20,13 @@ import (
 // comes applies events to one arrival and keeps its state.
 type comes struct {
 	t testing.TB
-	l *boltledger.Ledger
+	l store
 	a arrival.Arrival
 }
 
 var aDelta = archive.Extract{ID: "4711", Type: archive.DeltaExtract, Made: began, Files: 1}
 
-func newArrival(t testing.TB, l *boltledger.Ledger, n byte) *comes {
+func newArrival(t testing.TB, l store, n byte) *comes {
 	return &comes{t, l, arrival.Arrival{Key: archive.Key{0xa0, 15: n}}}
 }
 
@@ -65,9 +65,10 @@ func (c *comes) hold(id string) {
 
 // An arrival, its line, its balance and its index are there again after the
 // ledger was closed, between entries and in one chain with them.
-func TestArrivals_I5_SurviveAReopening(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
+func TestArrivals_I5_SurviveAReopening(t *testing.T) { eachStore(t, arrivalsSurviveAReopening) }
+
+func arrivalsSurviveAReopening(t *testing.T, open opener) {
+	l := open()
 	d := newDoc(t, l, 1)
 	d.do(d.claim())
 	one, two := newArrival(t, l, 1), newArrival(t, l, 2)
@@ -76,16 +77,16 @@ func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 	d.do(d.sealed())
 	sound(t, l)
 	kit.Must(t, l.Close())
-	l = open(t, boltledger.Config{Dir: dir})
+	l = open()
 	sound(t, l)
 	got, ok, err := l.FindArrival(arrival.Extract, "4711")
 	kit.Check(t, err == nil && ok && got.State == arrival.Acknowledged && got.Files[0].Downloads == 1,
 		"the arrival of 4711 = %+v, %t (%v), want it %s after one download", got, ok, err, arrival.Acknowledged)
 	b := l.Balance()
 	kit.Check(t, b.Seen == 1 && b.IsBalanced(), "balance of entries = %v, want 1 seen", b)
-	var open []archive.ExtractID
-	if err := l.Arrivals(func(a arrival.Arrival) error { open = append(open, a.Item); return nil }, arrival.Announced, arrival.Fetching); err != nil || len(open) != 1 || open[0] != "4712" {
-		t.Errorf("arrivals on their way = %v (%v), want 4712", open, err)
+	var onTheWay []archive.ExtractID
+	if err := l.Arrivals(func(a arrival.Arrival) error { onTheWay = append(onTheWay, a.Item); return nil }, arrival.Announced, arrival.Fetching); err != nil || len(onTheWay) != 1 || onTheWay[0] != "4712" {
+		t.Errorf("arrivals on their way = %v (%v), want 4712", onTheWay, err)
 	}
 	seen := 0
 	err = l.Lines(1, func(n uint64, line []byte) error {
@@ -99,8 +100,10 @@ func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 }
 
 // A change that cannot be made is refused alone, and leaves nothing.
-func TestArrivals_RefusedAlone(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestArrivals_RefusedAlone(t *testing.T) { eachStore(t, arrivalsRefusedAlone) }
+
+func arrivalsRefusedAlone(t *testing.T, open opener) {
+	l := open()
 	one := newArrival(t, l, 1)
 	one.do(listedAs("4711"))
 	before := l.Head()
@@ -122,8 +125,10 @@ func TestArrivals_RefusedAlone(t *testing.T) {
 
 // The reason that an operator gave is stored apart from the line, and its
 // digest is in the line.
-func TestArrivals_I29_Reason(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestArrivals_I29_Reason(t *testing.T) { eachStore(t, arrivalsReason) }
+
+func arrivalsReason(t *testing.T, open opener) {
+	l := open()
 	one := newArrival(t, l, 1)
 	one.do(listedAs("4711"))
 	note := ledger.Note{Salt: [16]byte{1}, Text: "nobody needs it"}

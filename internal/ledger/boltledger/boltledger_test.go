@@ -40,7 +40,7 @@ func open(t testing.TB, c boltledger.Config) *boltledger.Ledger {
 
 // doc applies events to one document and keeps its entry.
 type doc struct {
-	l   *boltledger.Ledger
+	l   store
 	e   ledger.Entry
 	at  time.Time
 	n   int
@@ -75,7 +75,7 @@ func (d *doc) do(evs ...ledger.Event) {
 	kit.Must(d.t, d.try(evs...))
 }
 
-func newDoc(t testing.TB, l *boltledger.Ledger, n int) *doc {
+func newDoc(t testing.TB, l store, n int) *doc {
 	d := &doc{l: l, n: n, t: t, at: began.Add(time.Duration(n) * time.Second)}
 	binary.BigEndian.PutUint64(d.e.Key[:8], uint64(d.at.UnixMilli())<<16) // not random: what fails once fails again
 	binary.BigEndian.PutUint64(d.e.Key[8:], uint64(n))
@@ -130,7 +130,7 @@ func (d *doc) archived() *doc {
 }
 
 // applied makes changes in one commit, all of which are legal.
-func applied(t testing.TB, l *boltledger.Ledger, cs ...ledger.Change) []ledger.Result {
+func applied(t testing.TB, l store, cs ...ledger.Change) []ledger.Result {
 	t.Helper()
 	rs := kit.Value(l.Apply(t.Context(), cs...))(t)
 	for _, r := range rs {
@@ -156,14 +156,14 @@ func copies(t testing.TB, dir, pattern string) []string {
 	return names
 }
 
-func entriesOf(t testing.TB, l *boltledger.Ledger) (all []ledger.Entry) {
+func entriesOf(t testing.TB, l store) (all []ledger.Entry) {
 	t.Helper()
 	kit.Must(t, l.EntriesOldestFirst(func(e ledger.Entry) error { all = append(all, e); return nil }))
 	return all
 }
 
 // sound fails the test over anything that Verify finds.
-func sound(t testing.TB, l *boltledger.Ledger) {
+func sound(t testing.TB, l store) {
 	t.Helper()
 	ps, err := l.Verify(t.Context())
 	kit.Check(t, err == nil && len(ps) <= 0, "the check found %v (%v), want nothing", ps, err)
@@ -228,8 +228,10 @@ func TestCommit_ManyChangesOneCommit(t *testing.T) {
 
 // A change that is illegal is refused alone: the others of its commit are made,
 // and it leaves no line, no name and no document behind.
-func TestChange_I5_RefusedAlone(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestChange_I5_RefusedAlone(t *testing.T) { eachStore(t, changeRefusedAlone) }
+
+func changeRefusedAlone(t *testing.T, open opener) {
+	l := open()
 	a, b, c := newDoc(t, l, 1), newDoc(t, l, 2), newDoc(t, l, 3)
 	a.do(a.claim())
 	b.do(b.claim())
@@ -245,7 +247,17 @@ func TestChange_I5_RefusedAlone(t *testing.T) {
 	otherSeal.Seal[0]++
 	alone := b.change(ledger.Held{})
 	alone.Document = &b.own
+	var heard []archive.Key
+	remove := l.Listen(func(rs []ledger.Result) {
+		for _, r := range rs {
+			if r.Err == nil {
+				heard = append(heard, r.Key)
+			}
+		}
+	})
 	rs := kit.Value(l.Apply(t.Context(), stale, half, noDoc, b.change(otherSeal), alone, b.change(), good))(t)
+	remove()
+	kit.Want(t, "documents that listeners hear of", heard, []archive.Key{c.e.Key})
 	var s *ledger.StaleError
 	if !errors.As(rs[0].Err, &s) || s.Have != 1 || s.Saw != 7 || s.Key != a.e.Key {
 		t.Errorf("a stale revision: %v, want a StaleError with 1 and 7", rs[0].Err)
@@ -271,8 +283,10 @@ func TestChange_I5_RefusedAlone(t *testing.T) {
 	sound(t, l)
 }
 
-func TestChange_OneKeyTwiceInAGather(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestChange_OneKeyTwiceInAGather(t *testing.T) { eachStore(t, changeOneKeyTwiceInAGather) }
+
+func changeOneKeyTwiceInAGather(t *testing.T, open opener) {
+	l := open()
 	d := newDoc(t, l, 1)
 	first, second, stale := d.change(d.claim()), d.change(d.sealed()), d.change(ledger.Held{})
 	second.Rev = 1
@@ -289,8 +303,10 @@ func TestChange_OneKeyTwiceInAGather(t *testing.T) {
 
 // A result holds what a restart would read: no monotonic clock, no foreign
 // zone, no slice that still belongs to the caller.
-func TestResult_I5_IsWhatARestartFinds(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestResult_I5_IsWhatARestartFinds(t *testing.T) { eachStore(t, resultIsWhatARestartFinds) }
+
+func resultIsWhatARestartFinds(t *testing.T, open opener) {
+	l := open()
 	d := newDoc(t, l, 1)
 	d.at = time.Now().In(time.FixedZone("elsewhere", 7200))
 	d.do(ledger.ClaimedFolder{Vault: "V1", NotBefore: time.Now().Add(time.Minute)})

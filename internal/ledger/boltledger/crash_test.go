@@ -57,41 +57,40 @@ func TestCrash_I5_AtEveryCommit(t *testing.T) {
 // changes, each caller that waits gets the error, and the next start finds the
 // change wholly or not at all.
 func TestFail_I5_StopsAtTheFirstFailedCommit(t *testing.T) {
-	for _, op := range []string{"commit", "committed"} {
+	for op, want := range map[string]ledger.State{"commit": ledger.Discovered, "committed": ledger.Packaged} {
 		t.Run(op, func(t *testing.T) {
-			dir := newLedger(t)
-			broken := errors.New("input/output error")
-			fail := false
-			l := open(t, boltledger.Config{Dir: dir, Fault: func(now string) error {
-				if fail && now == op {
-					return broken
-				}
-				return nil
-			}})
-			d := newDoc(t, l, 1)
-			d.do(d.claim())
-			fail = true
-			if rs, err := l.Apply(t.Context(), d.change(d.sealed())); !errors.Is(err, broken) || !errors.Is(rs[0].Err, broken) {
-				t.Fatalf("the change that failed: %v (%v), want %v for both", rs, err, broken)
-			}
-			fail = false
-			<-l.Failed()
-			if err := d.try(ledger.Held{}); !errors.Is(err, broken) || !errors.Is(l.Err(), broken) {
-				t.Errorf("after a failed commit: %v, %v, want %v for both", err, l.Err(), broken)
-			}
-			kit.Want(t, "last line", l.Head().N, 2)
-			l.Close()
-			l = open(t, boltledger.Config{Dir: dir})
-			sound(t, l)
-			want := ledger.Discovered
-			if op == "committed" {
-				want = ledger.Packaged
-			}
-			e, _, err := l.Entry(d.e.Key)
-			kit.Want(t, "the error", err, nil)
-			kit.Want(t, "state after a restart", e.State, want)
+			eachStore(t, func(t *testing.T, open opener) { stopsAtTheFirstFailedCommit(t, open, op, want) })
 		})
 	}
+}
+
+func stopsAtTheFirstFailedCommit(t *testing.T, open opener, op string, want ledger.State) {
+	broken := errors.New("input/output error")
+	fail := false
+	l := open(func(now string) error {
+		if fail && now == op {
+			return broken
+		}
+		return nil
+	})
+	d := newDoc(t, l, 1)
+	d.do(d.claim())
+	fail = true
+	if rs, err := l.Apply(t.Context(), d.change(d.sealed())); !errors.Is(err, broken) || !errors.Is(rs[0].Err, broken) {
+		t.Fatalf("the change that failed: %v (%v), want %v for both", rs, err, broken)
+	}
+	fail = false
+	<-l.Failed()
+	if err := d.try(ledger.Held{}); !errors.Is(err, broken) || !errors.Is(l.Err(), broken) {
+		t.Errorf("after a failed commit: %v, %v, want %v for both", err, l.Err(), broken)
+	}
+	kit.Want(t, "last line", l.Head().N, 2)
+	l.Close()
+	l = open()
+	sound(t, l)
+	e, _, err := l.Entry(d.e.Key)
+	kit.Want(t, "the error", err, nil)
+	kit.Want(t, "state after a restart", e.State, want)
 }
 
 func TestClose_CommitsWhatIsQueuedThenRefuses(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // dueOf is DueInQueue for all queues together.
-func dueOf(t testing.TB, l *boltledger.Ledger, s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time) {
+func dueOf(t testing.TB, l store, s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time) {
 	t.Helper()
 	queues := kit.Value(l.Queues(s))(t)
 	for _, queue := range queues {
@@ -33,8 +33,10 @@ func dueOf(t testing.TB, l *boltledger.Ledger, s ledger.Step, now time.Time, lim
 	return ready[:min(len(ready), limit)], next
 }
 
-func TestDue_InOrderOfTimeWithTheNextOne(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestDue_InOrderOfTimeWithTheNextOne(t *testing.T) { eachStore(t, dueInOrderOfTimeWithTheNextOne) }
+
+func dueInOrderOfTimeWithTheNextOne(t *testing.T, open opener) {
+	l := open()
 	var keys []archive.Key
 	for n := range 10 {
 		d := newDoc(t, l, n)
@@ -73,8 +75,10 @@ func TestDue_InOrderOfTimeWithTheNextOne(t *testing.T) {
 }
 
 // Entries that wait in one queue hold up no entry of another one.
-func TestDueInQueue_I23_QueueByQueue(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestDueInQueue_I23_QueueByQueue(t *testing.T) { eachStore(t, dueInQueueQueueByQueue) }
+
+func dueInQueueQueueByQueue(t *testing.T, open opener) {
+	l := open()
 	var all []*doc
 	for n := range 40 {
 		d := newDoc(t, l, n)

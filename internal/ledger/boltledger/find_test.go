@@ -17,8 +17,10 @@ import (
 
 // Two folders with one identity are sealed in the same gather: one of them gets
 // it.
-func TestIdentity_I2_TakenInOneGather(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestIdentity_I2_TakenInOneGather(t *testing.T) { eachStore(t, identityTakenInOneGather) }
+
+func identityTakenInOneGather(t *testing.T, open opener) {
+	l := open()
 	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
 	a.do(a.claim())
 	b.do(b.claim())
@@ -41,7 +43,11 @@ func TestIdentity_I2_TakenInOneGather(t *testing.T) {
 // A document that is packed again for another receiver has another identity.
 // The names of the former one still lead to it, and are no damage.
 func TestUnsealed_I5_FormerNamesAreNoDamage(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	eachStore(t, unsealedFormerNamesAreNoDamage)
+}
+
+func unsealedFormerNamesAreNoDamage(t *testing.T, open opener) {
+	l := open()
 	d := newDoc(t, l, 1)
 	d.do(ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan1.pdf"})
 	first := d.sealed()
@@ -66,7 +72,11 @@ func TestUnsealed_I5_FormerNamesAreNoDamage(t *testing.T) {
 // A bumId that the service gives twice belongs to the clientUUID that had it
 // first.
 func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	eachStore(t, remoteBelongsToOneIdentityForEver)
+}
+
+func remoteBelongsToOneIdentityForEver(t *testing.T, open opener) {
+	l := open()
 	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
 	for _, d := range []*doc{a, b} {
 		d.do(d.claim())
@@ -102,8 +112,11 @@ func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 // it first, whoever signs an address of it later. Once it is archived that
 // still holds, after a restart too.
 func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
+	eachStore(t, objectBelongsToOneIdentityForEver)
+}
+
+func objectBelongsToOneIdentityForEver(t *testing.T, open opener) {
+	l := open()
 	a, b, c := newDoc(t, l, 1).archived(), newDoc(t, l, 2), newDoc(t, l, 3)
 	for _, d := range []*doc{b, c} {
 		d.do(d.claim())
@@ -139,7 +152,7 @@ func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
 	}
 	sound(t, l)
 	l.Close()
-	l = open(t, boltledger.Config{Dir: dir})
+	l = open()
 	c.l = l
 	if err := c.try(at(c, fresh)); !errors.As(err, &taken) || taken.By != a.e.Key {
 		t.Errorf("the address of an archived object after a restart: %v, want it taken by %s", err, a.e.Key)
@@ -149,7 +162,11 @@ func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
 // An entry that is registered often lists its first registrations no more.
 // Their objects stay its own.
 func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	eachStore(t, objectStaysWhenItsRegistrationIsNotListed)
+}
+
+func objectStaysWhenItsRegistrationIsNotListed(t *testing.T, open opener) {
+	l := open()
 	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
 	a.do(a.claim())
 	a.do(a.sealed())
@@ -188,7 +205,11 @@ func TestObject_I7_DigestIsKeyed(t *testing.T) {
 // A rejected document goes the same way again as its successor: the same
 // identity, then the same next generation, which the first one had used up.
 func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	eachStore(t, identitySuccessorTakesGenerationsOver)
+}
+
+func identitySuccessorTakesGenerationsOver(t *testing.T, open opener) {
+	l := open()
 	var before *doc
 	for n := range 3 {
 		d := newDoc(t, l, 1)
@@ -213,7 +234,11 @@ func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
 }
 
 func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	eachStore(t, contentFirstUntilRejectedWithoutDoubt)
+}
+
+func contentFirstUntilRejectedWithoutDoubt(t *testing.T, open opener) {
+	l := open()
 	doubted := newDoc(t, l, 1)
 	for n := 1; n <= 3; n++ {
 		d := newDoc(t, l, n)
@@ -269,8 +294,11 @@ func sealNumber(d *doc, s ledger.Sealed) archive.Key {
 // Two documents with one invoice number that are sealed at once cannot miss
 // each other, and of many each names the first.
 func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
+	eachStore(t, sameNumberTwoSealedAtOnceCannotMissEachOther)
+}
+
+func sameNumberTwoSealedAtOnceCannotMissEachOther(t *testing.T, open opener) {
+	l := open()
 	first, second := newDoc(t, l, 1), newDoc(t, l, 2)
 	a, b := numbered(first, 1), numbered(second, 1)
 	rs, err := l.Apply(t.Context(), first.change(a), second.change(b)) // neither was there when the other one looked
@@ -284,7 +312,7 @@ func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
 	for n := 3; n < 300; n++ {
 		if n == 150 { // numbers are found after a restart too
 			l.Close()
-			l = open(t, boltledger.Config{Dir: dir})
+			l = open()
 		}
 		d := newDoc(t, l, n)
 		got := sealNumber(d, numbered(d, 1))
@@ -298,7 +326,11 @@ func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
 // Of two documents with one number that are sealed in one commit each is found:
 // when the second one is rejected, the first one still has it.
 func TestSameNumber_EachOfOneCommitIsFound(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	eachStore(t, sameNumberEachOfOneCommitIsFound)
+}
+
+func sameNumberEachOfOneCommitIsFound(t *testing.T, open opener) {
+	l := open()
 	first, second, third := newDoc(t, l, 1), newDoc(t, l, 2), newDoc(t, l, 3)
 	a, b := numbered(first, 1), numbered(second, 1)
 	b.SameNumber = first.e.Key
@@ -313,7 +345,11 @@ func TestSameNumber_EachOfOneCommitIsFound(t *testing.T) {
 // with an unknown outcome does. When the first is gone, those that named it
 // still name each other.
 func TestSameNumber_CertainlyRejectedDoesNotCount(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	eachStore(t, sameNumberCertainlyRejectedDoesNotCount)
+}
+
+func sameNumberCertainlyRejectedDoesNotCount(t *testing.T, open opener) {
+	l := open()
 	first, second, third := newDoc(t, l, 1), newDoc(t, l, 2), newDoc(t, l, 3)
 	sealNumber(first, numbered(first, 1))
 	sealNumber(second, numbered(second, 1))
@@ -337,8 +373,10 @@ func TestSameNumber_CertainlyRejectedDoesNotCount(t *testing.T) {
 
 // I12: of two documents with the same number and the same files the second names the
 // first for both. It cannot miss it where both are sealed at once.
-func TestSameNumber_I12_WithTheSameFiles(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestSameNumber_I12_WithTheSameFiles(t *testing.T) { eachStore(t, sameNumberWithTheSameFiles) }
+
+func sameNumberWithTheSameFiles(t *testing.T, open opener) {
+	l := open()
 	first, second := newDoc(t, l, 1), newDoc(t, l, 2)
 	a, b := numbered(first, 1), numbered(second, 1)
 	b.Content = a.Content
@@ -353,8 +391,10 @@ func TestSameNumber_I12_WithTheSameFiles(t *testing.T) {
 }
 
 // An entry that is opened from a receipt names the other one, too.
-func TestSameNumber_AfterARebuild(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestSameNumber_AfterARebuild(t *testing.T) { eachStore(t, sameNumberAfterARebuild) }
+
+func sameNumberAfterARebuild(t *testing.T, open opener) {
+	l := open()
 	var docs []*doc
 	for n := 1; n <= 2; n++ {
 		d := newDoc(t, l, n)

@@ -86,12 +86,15 @@ func rebind(t *testing.T, tx *bbolt.Tx, kind byte, a, b archive.Key) error {
 // Many commits bind names, some of them again: each name leads to the entry
 // that took it last, after a restart too.
 func TestFind_I2_NamesLeadToTheLastThatTookThem(t *testing.T) {
+	eachStore(t, findNamesLeadToTheLastThatTookThem)
+}
+
+func findNamesLeadToTheLastThatTookThem(t *testing.T, open opener) {
 	commits := 300
 	if kit.Sampled(t, "commits that bind names") {
 		commits = 100
 	}
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
+	l := open()
 	r := rand.New(rand.NewPCG(1, 2))
 	var all []ledger.Sealed // by the number of the name
 	var holder []ledger.Entry
@@ -121,7 +124,7 @@ func TestFind_I2_NamesLeadToTheLastThatTookThem(t *testing.T) {
 		}
 		if commit%70 == 50 {
 			kit.Must(t, l.Close())
-			l = open(t, boltledger.Config{Dir: dir})
+			l = open()
 		}
 		for range 20 {
 			leads(t, l, holder[r.IntN(len(holder))])
@@ -131,8 +134,10 @@ func TestFind_I2_NamesLeadToTheLastThatTookThem(t *testing.T) {
 }
 
 // Entries are found by several numbers of the service at once, each in its place.
-func TestFind_I8_EntriesOfManyNumbers(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestFind_I8_EntriesOfManyNumbers(t *testing.T) { eachStore(t, findEntriesOfManyNumbers) }
+
+func findEntriesOfManyNumbers(t *testing.T, open opener) {
+	l := open()
 	a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2).archived()
 	es, err := l.FindEntriesByRemote([]archive.RemoteID{b.e.ArchivedRemote, "bum-none", a.e.ArchivedRemote, "", b.e.ArchivedRemote})
 	kit.Want(t, "the error", err, nil)
@@ -140,7 +145,7 @@ func TestFind_I8_EntriesOfManyNumbers(t *testing.T) {
 }
 
 // leads fails the test unless each name of an entry leads to it.
-func leads(t testing.TB, l *boltledger.Ledger, e ledger.Entry) {
+func leads(t testing.TB, l store, e ledger.Entry) {
 	t.Helper()
 	names := map[string]func() (archive.Key, bool, error){
 		"identity": func() (archive.Key, bool, error) { return l.FindByID(e.ID) },

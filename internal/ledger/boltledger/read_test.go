@@ -16,8 +16,10 @@ import (
 )
 
 // Entries on their way and at rest are in two buckets, and are read in parts.
-func TestEntries_MergedInOrderPageByPage(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestEntries_MergedInOrderPageByPage(t *testing.T) { eachStore(t, entriesMergedInOrderPageByPage) }
+
+func entriesMergedInOrderPageByPage(t *testing.T, open opener) {
+	l := open()
 	var keys, onTheWay []archive.Key
 	for n := range 800 {
 		d := newDoc(t, l, n)
@@ -56,8 +58,10 @@ func TestEntries_MergedInOrderPageByPage(t *testing.T) {
 	}
 }
 
-func TestLines_FromAnywhere(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+func TestLines_FromAnywhere(t *testing.T) { eachStore(t, linesFromAnywhere) }
+
+func linesFromAnywhere(t *testing.T, open opener) {
+	l := open()
 	for n := range 700 {
 		d := newDoc(t, l, n)
 		l.Submit([]ledger.Change{d.change(d.claim(), ledger.Held{}, ledger.Unheld{})}, nil)

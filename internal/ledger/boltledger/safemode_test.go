@@ -18,7 +18,11 @@ import (
 // I15: a second alarm joins the first: the past is unknown from the earliest
 // moment on, and entries may be on their way since the latest.
 func TestSafeMode_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	eachStore(t, safeModeASecondAlarmJoinsTheFirst)
+}
+
+func safeModeASecondAlarmJoinsTheFirst(t *testing.T, open opener) {
+	l := open()
 	mark := func(word string, after time.Duration) ledger.SafeMode {
 		t.Helper()
 		kit.Must(t, l.CommitMark(t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: began.Add(after), Cause: word}, nil))
@@ -105,9 +109,10 @@ func found(t *testing.T, l *boltledger.Ledger, words string) bool {
 	return slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, words) })
 }
 
-func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
+func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) { eachStore(t, markEntersAndLeavesSafeMode) }
+
+func markEntersAndLeavesSafeMode(t *testing.T, open opener) {
+	l := open()
 	mark := func(word string, note *ledger.Note, at time.Time) error {
 		m := ledger.Mark{Name: word, By: ledger.Operator{UID: 7}, At: at, Cause: "because"}
 		if note != nil {
@@ -145,7 +150,7 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 	d.do(d.claim()) // in one journal with the marks
 	sound(t, l)
 	l.Close()
-	l = open(t, boltledger.Config{Dir: dir})
+	l = open()
 	sound(t, l)
 	again, _ := l.SafeMode()
 	kit.Want(t, "safe mode after a restart", again, is)
