@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"math"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"vaultd/internal/ledger"
@@ -24,13 +29,14 @@ func (a *app) backupCommand() *cobra.Command {
 		Use:   "backup FILE",
 		Short: "a consistent copy of the ledger, while vaultd works",
 		Long: `Writes a copy of the ledger as it stands at this moment; vaultd goes on meanwhile.
-FILE gets its name only when all of it is on the disk; it never overwrites. The ledger
-is checked before, as "vaultd verify --whole" does, in a copy of one moment. If that is
-damaged, it is kept as it is in FILE.damaged, what is wrong is named, and it ends with 4.
-If it could not be checked, there is no backup, and the error says why.
+FILE gets its name only when all of it is on the disk and was read back; it never
+overwrites. The ledger is checked before, as "vaultd verify --whole" does, in a copy of
+one moment. If that is damaged, it is kept as it is in FILE.damaged, what is wrong is
+named, and it ends with 4. If it could not be checked, there is no backup, and the error
+says why.
 
-While it is made, state_dir needs room for two copies of the ledger beyond
-spool.min_free; for one where vaultd is stopped. Where so much is sent meanwhile that
+While vaultd runs, state_dir needs room for a copy of the ledger beyond
+spool.min_free. Where so much is sent meanwhile that
 the ledger's file would grow, it waits for a pause, and ends with an error if there is none.
 
 The end of its journal is printed: keep that line where the copy is not, and an older
@@ -62,10 +68,11 @@ func (a *app) runBackup(c *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	b := backedUp{Problems: []string{}}
+	b := backedUp{Problems: []string{}, written: sha256.New()}
 	f := newFile{path: file, mode: 0o600, what: "backup", skipped: "written", hint: "name another file", keptCode: exitDifferences, keptSuffix: ".damaged",
 		inspect: b.inspect}
 	path, err := f.writeWhole(func(w io.Writer) error {
+		w = io.MultiWriter(w, b.written)
 		return a.runThroughDaemon(c.Context(), cfg, commandLine(c, []string{"-"}, nil), w, into(w))
 	})
 	if path == "" {
@@ -126,6 +133,8 @@ type backedUp struct {
 
 	Whole    bool     `json:"whole"`    // nothing is wrong with it
 	Problems []string `json:"problems"` // the first few
+
+	written hash.Hash // of the bytes
 }
 
 func (b backedUp) writeText(w io.Writer) {
@@ -138,7 +147,7 @@ func (b backedUp) writeText(w io.Writer) {
 		fmt.Fprintf(w, "DIFFERS  %s\n", sanitize.Text(p))
 	}
 	if b.Whole {
-		fmt.Fprintln(w, "The copy was checked and is whole.")
+		fmt.Fprintln(w, "The ledger was checked and the file was read back: it is whole.")
 	}
 }
 
@@ -159,10 +168,28 @@ func (b *backedUp) listProblems(ctx context.Context) error {
 	return b.look(b.File)
 }
 
-// inspect opens the copy as a start opens the ledger.
+// inspect reads the copy back, and opens it as a start opens the ledger.
 func (b *backedUp) inspect(path string) error {
-	if err := b.look(path); err != nil {
+	if err := cmp.Or(b.readBack(path), b.look(path)); err != nil {
 		return fail(exitIO, err, "the copy was thrown away; try again, and run vaultd verify")
+	}
+	return nil
+}
+
+// readBack compares the bytes of a synced file with those that were written.
+func (b *backedUp) readBack(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	}
+	defer f.Close()                                         // read-only
+	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) // so that the disk is asked, where it can be
+	read := sha256.New()
+	if _, err := io.Copy(read, f); err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	}
+	if !bytes.Equal(read.Sum(nil), b.written.Sum(nil)) {
+		return errors.New("the disk gives other bytes of the backup than were written")
 	}
 	return nil
 }

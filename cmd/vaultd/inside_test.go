@@ -9,6 +9,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -152,6 +153,26 @@ func TestProcess_I27_NotDumpable(t *testing.T) {
 	cmd.Env = append(os.Environ(), other+"=1")
 	out := kit.Value(cmd.CombinedOutput())(t)
 	kit.Holds(t, "the other process", string(out), "dumpable 0 core 0 0 errors <nil> <nil> <nil>")
+}
+
+// I15: a backup is called whole where the disk gives the bytes that were written,
+// and in no other case.
+func TestBackup_I15_IsReadBack(t *testing.T) {
+	l := fill.New(t, boltledger.Config{}, ledger.Info{ID: "L", Environment: "test", Created: time.Now(), ReceiptKeys: []string{"k"}})
+	l.Item("Otto 19").Archive(time.Now(), 0)
+	kit.Must(t, l.Close())
+	path := filepath.Join(l.Dir, "ledger.db")
+	written := kit.Value(os.ReadFile(path))(t)
+	for at, want := range map[int]bool{-1: true, len(written) / 2: false, len(written) - 1: false} {
+		b, onDisk := backedUp{written: sha256.New()}, bytes.Clone(written)
+		b.written.Write(written)
+		if at >= 0 {
+			onDisk[at] ^= 1
+		}
+		kit.Must(t, os.WriteFile(path, onDisk, 0o600))
+		err := b.inspect(path)
+		kit.Check(t, (err == nil) == want, "byte %d differs: %v, want it accepted: %t", at, err, want)
+	}
 }
 
 // pile gives a ledger so many folders that wait, one in ten of them rejected.
