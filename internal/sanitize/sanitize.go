@@ -118,14 +118,14 @@ func Name(s string, n int) string {
 	return b.String()
 }
 
-// Message writes a text of a remote service on one line: no control or invisible characters, single blanks, at most n
-// characters.
+// Message writes a text of a remote service on one line: without what is not
+// printable, with single blanks, at most n characters.
 func Message(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r), unicode.IsControl(r):
 			return ' '
-		case unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
+		case isUnprintable(r):
 			return -1
 		}
 		return r

@@ -54,7 +54,7 @@ func TestName(t *testing.T) {
 
 func TestMessage(t *testing.T) {
 	for in, want := range map[string]string{
-		"  two\r\n\twords ": "two words", "a\x1b[2Jb": "a [2Jb", "a\u200b\u202eb\xff": "ab", "12345678901": "123456789…",
+		"  two\r\n\twords ": "two words", "a\x1b[2Jb": "a [2Jb", "a\u200b\u202eb\xff": "ab", "a\ue02eb\u0378\ufffd": "ab", "12345678901": "123456789…",
 	} {
 		kit.Want(t, in, Message(in, 10), want)
 	}
@@ -74,6 +74,7 @@ func TestShellWord(t *testing.T) {
 // Every way of writing leaves only printable characters, or the replacement for those that are not.
 func FuzzAll(f *testing.F) {
 	f.Add("=cmd\x1b\xff\u202e\n")
+	f.Add("\ue02e\u0378") // of private use, and not assigned
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, got := range map[string]string{
 			"Replace": Replace(s, '?'), "Name": Name(s, 20), "Message": Message(s, 20), "Cell": Cell(s), "HTML": HTML(s),
