@@ -232,14 +232,14 @@ func (c *Catalog) follow(ctx context.Context) error {
 	}
 	f := c.file
 	for ctx.Err() == nil {
-		rows, head, err := c.readChanged(f.at)
+		keys, head, err := c.readChanged(f.at)
 		if err != nil || head.N == f.at.N {
 			return err
 		}
 		if err := c.cfg.CheckSpace(); err != nil {
 			return err
 		}
-		if err := f.enter(ctx, rows, head); err != nil {
+		if err := f.enter(ctx, keys, c.readRow, head); err != nil {
 			return fmt.Errorf("write %s: %w", FileName, err)
 		}
 		c.mu.Lock()

@@ -19,6 +19,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -300,16 +301,26 @@ func (c *Catalog) makeFile(ctx context.Context) (err error) {
 	return errors.Join(c.copyEntries(ctx, w), w.db.Close())
 }
 
+// rowsAtOnce is how many rows of a new file are one transaction.
+const rowsAtOnce = 2_000
+
 // copyEntries enters all entries of the ledger. What is committed meanwhile may
 // be among them or not: the position is that of the beginning, and what came
 // later is entered again.
 func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
 	start, all := c.cfg.Ledger.Head(), max(c.cfg.Ledger.Balance().Seen, 1)
+	var keys []archive.Key
 	var rows []row
+	enter := func() error {
+		err := w.enter(ctx, keys, func(archive.Key) (r row, _ error) { r, rows = rows[0], rows[1:]; return r, nil }, start)
+		keys, rows = nil, nil
+		return err
+	}
 	var done uint64
 	err := c.cfg.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-		r, err := c.readRow(e)
-		if rows = append(rows, r); err != nil || len(rows) < rowsAtOnce {
+		r, err := c.rowOf(e)
+		keys, rows = append(keys, e.Key), append(rows, r)
+		if err != nil || len(rows) < rowsAtOnce {
 			return err
 		}
 		done += uint64(len(rows))
@@ -317,13 +328,12 @@ func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
 		c.told.Made = int(min(done*100/all, 99))
 		c.mu.Unlock()
 		if err = cmp.Or(context.Cause(ctx), c.cfg.CheckSpace()); err == nil {
-			err = w.enter(ctx, rows, start)
+			err = enter()
 		}
-		rows = rows[:0]
 		return err
 	})
 	if err == nil {
-		err = w.enter(ctx, rows, start)
+		err = enter()
 	}
 	if err == nil {
 		// The position comes last: a crash before this line leaves a file that was never finished.

@@ -46,7 +46,7 @@ func (c *Catalog) selects(f Filter, e ledger.Entry) (bool, error) {
 	if !f.selectsEntry(e) || !f.readsDocument() {
 		return f.selectsEntry(e), nil
 	}
-	r, err := c.readRow(e)
+	r, err := c.rowOf(e)
 	return err == nil && f.selectsTexts(r), err
 }
 

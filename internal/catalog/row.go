@@ -24,8 +24,20 @@ type row struct {
 	completed, successes any // as figuresOf has them; a row that is only compared needs none
 }
 
-// readRow reads what the catalog keeps of an entry.
-func (c *Catalog) readRow(e ledger.Entry) (row, error) {
+// readRow reads what the catalog keeps of the entry with a key.
+func (c *Catalog) readRow(k archive.Key) (row, error) {
+	e, ok, err := c.cfg.Ledger.Entry(k)
+	if err == nil && !ok {
+		err = fmt.Errorf("read the entry %s, which the journal tells of: there is none", k)
+	}
+	if err != nil {
+		return row{}, err
+	}
+	return c.rowOf(e)
+}
+
+// rowOf returns what the catalog keeps of an entry.
+func (c *Catalog) rowOf(e ledger.Entry) (row, error) {
 	doc, _, err := c.cfg.Ledger.Document(e.Key)
 	if err != nil {
 		return row{}, err

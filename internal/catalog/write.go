@@ -22,8 +22,7 @@ type writer struct {
 }
 
 const (
-	rowsAtOnce     = 2_000  // in one transaction
-	batchLines     = 20_000 // the same
+	batchLines     = 20_000 // in one transaction
 	mostRemembered = 20_000 // origins and parties
 	mostBehindLate = 20_000 // rows that get another number because one with an earlier key comes late
 )
@@ -43,10 +42,11 @@ func openWriter(ctx context.Context, path string, first ...string) (*writer, err
 	return &writer{db, map[string]int64{}}, nil
 }
 
-// enter enters rows, in the order of their keys, together with the position up to
-// which they tell, or nothing. What the index and the figures have of these
-// rows is taken out before, and what they say now is entered after.
-func (w *writer) enter(ctx context.Context, rows []row, at ledger.Head) (err error) {
+// enter enters the rows with these keys, which are in order, as they are read one
+// by one, together with the position up to which they tell, or nothing. What the
+// index and the figures have of these rows is taken out before, and what they
+// say now is entered after.
+func (w *writer) enter(ctx context.Context, keys []archive.Key, read func(archive.Key) (row, error), at ledger.Head) (err error) {
 	ctx = context.WithoutCancel(ctx) // it is short, and SQLite would start a goroutine for each statement that can be cancelled
 	tx, err := w.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -58,9 +58,9 @@ func (w *writer) enter(ctx context.Context, rows []row, at ledger.Head) (err err
 			_ = tx.Rollback() // SQLite may have done so by itself
 		}
 	}()
-	late, err := beginRows(ctx, tx, rows)
+	late, err := beginRows(ctx, tx, keys)
 	if err == nil {
-		err = w.putRows(ctx, tx, rows)
+		err = w.putRows(ctx, tx, keys, read)
 	}
 	if err == nil {
 		err = endRows(ctx, tx, late, at)
@@ -75,7 +75,7 @@ func (w *writer) enter(ctx context.Context, rows []row, at ledger.Head) (err err
 // beginRows takes out of the index and of the figures what they have of the rows
 // with some keys. late is the first key that has later ones in the file and no
 // row itself: those behind it will have other numbers, and change too.
-func beginRows(ctx context.Context, tx *sql.Tx, rows []row) (late []byte, err error) {
+func beginRows(ctx context.Context, tx *sql.Tx, keys []archive.Key) (late []byte, err error) {
 	if _, err := tx.ExecContext(ctx, "DELETE FROM changing"); err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func beginRows(ctx context.Context, tx *sql.Tx, rows []row) (late []byte, err er
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range rows {
-		if _, err := add.ExecContext(ctx, r.Key[:]); err != nil {
+	for _, k := range keys {
+		if _, err := add.ExecContext(ctx, k[:]); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +134,7 @@ func endRows(ctx context.Context, tx *sql.Tx, late []byte, at ledger.Head) error
 }
 
 // putRows enters rows, or changes those that are there.
-func (w *writer) putRows(ctx context.Context, tx *sql.Tx, rows []row) error {
+func (w *writer) putRows(ctx context.Context, tx *sql.Tx, keys []archive.Key, read func(archive.Key) (row, error)) error {
 	wasErasable := map[archive.Key]bool{}
 	err := visitRows(ctx, tx, func(rows *sql.Rows) error {
 		var key []byte
@@ -149,15 +149,19 @@ func (w *writer) putRows(ctx context.Context, tx *sql.Tx, rows []row) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if wasErasable[r.Key] && !r.erasable {
+	for _, k := range keys {
+		r, err := read(k)
+		if err != nil {
+			return err
+		}
+		if wasErasable[k] && !r.erasable {
 			return errErased
 		}
 		origin, party, err := w.enterShared(ctx, tx, r)
 		if err != nil {
 			return fmt.Errorf("enter what many documents share: %w", err)
 		}
-		if _, err := put.ExecContext(ctx, append([]any{r.Key[:]}, r.values(origin, party)...)...); err != nil {
+		if _, err := put.ExecContext(ctx, append([]any{k[:]}, r.values(origin, party)...)...); err != nil {
 			return err
 		}
 	}
@@ -223,14 +227,13 @@ func (w *writer) numberOf(ctx context.Context, tx *sql.Tx, statement string, val
 
 var errEnough = errors.New("enough")
 
-// readChanged returns the entries that the lines after a head tell of, as they are
-// now, in the order of their keys and each once, and the head after the last of
-// these lines. It reads one batch.
-func (c *Catalog) readChanged(after ledger.Head) (rows []row, head ledger.Head, err error) {
+// readChanged returns the keys of the entries that the lines after a head tell of, in order and each once, and the head after the
+// last of these lines. It reads one batch of lines.
+func (c *Catalog) readChanged(after ledger.Head) (keys []archive.Key, head ledger.Head, err error) {
 	head = after
 	changed := map[archive.Key]bool{}
 	err = c.cfg.Ledger.Lines(after.N+1, func(_ uint64, line []byte) error {
-		if head.N-after.N == batchLines || len(changed) == rowsAtOnce {
+		if head.N-after.N == batchLines {
 			return errEnough
 		}
 		k, is, err := keyOf(line)
@@ -243,21 +246,7 @@ func (c *Catalog) readChanged(after ledger.Head) (rows []row, head ledger.Head, 
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, head, err
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
-		e, ok, err := c.cfg.Ledger.Entry(k)
-		if err != nil {
-			return nil, head, err
-		}
-		if !ok {
-			return nil, head, fmt.Errorf("read the entry %s, which the journal tells of: there is none", k)
-		}
-		r, err := c.readRow(e)
-		if err != nil {
-			return nil, head, err
-		}
-		rows = append(rows, r)
-	}
-	return rows, head, nil
+	return slices.SortedFunc(maps.Keys(changed), compareKeys), head, nil
 }
 
 func compareKeys(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }
