@@ -119,7 +119,7 @@ type Ledger struct {
 	listeners []*func([]ledger.Result) // guarded by mu: called after each durable commit
 	queue     []request                // guarded by mu: what is not yet committed, in order
 	closing   bool                     // guarded by mu
-	state     summary                  // guarded by mu: as committed; only the committer changes it
+	state     summary                  // guarded by mu: as committed; the committer alone changes it, and reads it without mu
 	err       error                    // guarded by mu: why the ledger stopped
 
 	wake    chan struct{} // holds one token when the queue may have grown

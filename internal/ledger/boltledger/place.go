@@ -35,7 +35,7 @@ func (l *Ledger) CheckPlace() error {
 	there, err := l.isInPlace(l.file, fileName)
 	name := fileName
 	if err == nil && there {
-		name = headNameOf(l.state.This.N)
+		name = headNameOf(l.head.of)
 		there, err = l.isInPlace(l.head.file, name)
 	}
 	if err == nil && !there {
@@ -67,9 +67,8 @@ func (l *Ledger) isInPlace(f *os.File, name string) (bool, error) {
 // nothing: it fails where something is in the place, where the state directory
 // is another one than at the start, and where verify returns a problem with the
 // copy. It leaves keep bytes free on the disk, and nothing is committed
-// meanwhile. After it the ledger
-// commits nothing more, because the file that it has open is not the one in the
-// state directory; Failed is closed.
+// meanwhile. After it the ledger commits nothing more, because the file that it
+// has open is not the one in the state directory; Failed is closed.
 func (l *Ledger) PutBack(ctx context.Context, keep int64, verify func(context.Context, *os.File) ([]ledger.Problem, error)) error {
 	if err := l.putBack(ctx, keep, verify); err != nil {
 		return fmt.Errorf("put the ledger back: %w", err)
@@ -89,7 +88,7 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 	if err != nil {
 		return err
 	}
-	hasHead, err := l.isInPlace(l.head.file, headNameOf(l.state.This.N))
+	hasHead, err := l.isInPlace(l.head.file, headNameOf(l.head.of))
 	if err != nil {
 		return err
 	}

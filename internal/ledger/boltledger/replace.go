@@ -158,8 +158,10 @@ func (r *Replacement) Commit(ctx context.Context) (kept string, err error) {
 func (r *Replacement) commit(ctx context.Context) (kept string, err error) {
 	// The last commit before the ledger gets its place. There it has no outside
 	// head until the next start makes it.
-	n := max(r.after, r.Ledger.state.This.N) + 1
-	err = r.Ledger.askCommitter(ctx, func(g *groupCommit) (refused, err error) { g.beginIncarnation(n); return nil, nil })
+	err = r.Ledger.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
+		g.beginIncarnation(max(r.after, g.This.N) + 1)
+		return nil, nil
+	})
 	if err != nil {
 		return "", err
 	}
