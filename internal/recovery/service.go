@@ -29,7 +29,6 @@ type EntryReader interface {
 	// FindSameNumber returns the first other entry with the invoice number of e.
 	FindSameNumber(e ledger.Entry) (archive.Key, bool, error)
 	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
-	FindEntriesByRemote([]archive.RemoteID) ([]ledger.Entry, error)
 }
 
 // Committer commits changes. *boltledger.Ledger implements it.

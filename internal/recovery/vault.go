@@ -116,19 +116,18 @@ func (p *comparison) compareIndex(ctx context.Context, v Drop, r *VaultReport) e
 // the other records, and those of entries in doubt: about them the archive must be asked.
 func (p *comparison) compareKnown(recs []archive.IndexRecord, r *VaultReport) (unknown []archive.IndexRecord, err error) {
 	r.Indexed += len(recs)
-	numbers := make([]archive.RemoteID, len(recs))
-	for i, rec := range recs {
-		numbers[i] = rec.Remote
-	}
-	es, err := p.Book.FindEntriesByRemote(numbers)
-	if err != nil {
-		return nil, err
-	}
-	for i, rec := range recs {
-		e := es[i]
-		if e.Key.IsZero() {
+	for _, rec := range recs {
+		key, known, err := p.Book.FindByRemote(rec.Remote)
+		if err != nil {
+			return nil, err
+		}
+		if !known || rec.Remote == "" {
 			unknown = append(unknown, rec)
 			continue
+		}
+		e, _, err := p.Book.Entry(key)
+		if err != nil {
+			return nil, err
 		}
 		if err := p.compareMetadata(e, rec, r); err != nil {
 			return nil, err

@@ -191,7 +191,7 @@ func findArrival(tx *bbolt.Tx, index []byte) (a arrival.Arrival, ok bool, err er
 func (l *Ledger) Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error {
 	for _, s := range states {
 		r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{indexBucket}, prefix: []byte{arrivalsByState, byte(s)}, decode: readIndexed}
-		if err := r.inParts(l.view, oneByOne(fn)); err != nil {
+		if err := r.each(l, fn); err != nil {
 			return err
 		}
 	}
@@ -218,5 +218,5 @@ func (l *Ledger) ArrivalsNewestFirst(fn func(arrival.Arrival) error) error {
 	r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{arrivalBucket}, in: newestFirst, decode: func(_ *bbolt.Tx, _, k, v []byte) (arrival.Arrival, error) {
 		return decodeArrival(k, v)
 	}}
-	return r.inParts(l.view, oneByOne(fn))
+	return r.each(l, fn)
 }

@@ -38,7 +38,6 @@ type store interface {
 	FindByContent(archive.Digest) (k archive.Key, ok bool, err error)
 	FindByRemote(archive.RemoteID) (k archive.Key, ok bool, err error)
 	FindSameNumber(ledger.Entry) (k archive.Key, ok bool, err error)
-	FindEntriesByRemote([]archive.RemoteID) ([]ledger.Entry, error)
 	FindArrival(kind arrival.Kind, item archive.ExtractID) (a arrival.Arrival, ok bool, err error)
 	Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error
 	Lines(from uint64, fn func(n uint64, line []byte) error) error

@@ -22,7 +22,7 @@ func (l *Ledger) CountHeldFiles(ctx context.Context, files []archive.Digest, isS
 		}
 		return true, nil
 	}}
-	err = r.inParts(l.view, func([]bool) error {
+	err = r.inParts(l, func([]bool) error {
 		if len(missing) == 0 {
 			return errEnough
 		}

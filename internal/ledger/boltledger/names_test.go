@@ -133,17 +133,6 @@ func findNamesLeadToTheLastThatTookThem(t *testing.T, open opener) {
 	sound(t, l)
 }
 
-// Entries are found by several numbers of the service at once, each in its place.
-func TestFind_I8_EntriesOfManyNumbers(t *testing.T) { eachStore(t, findEntriesOfManyNumbers) }
-
-func findEntriesOfManyNumbers(t *testing.T, open opener) {
-	l := open()
-	a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2).archived()
-	es, err := l.FindEntriesByRemote([]archive.RemoteID{b.e.ArchivedRemote, "bum-none", a.e.ArchivedRemote, "", b.e.ArchivedRemote})
-	kit.Want(t, "the error", err, nil)
-	kit.Want(t, "entries of five numbers", es, []ledger.Entry{b.e, {}, a.e, {}, b.e})
-}
-
 // leads fails the test unless each name of an entry leads to it.
 func leads(t testing.TB, l store, e ledger.Entry) {
 	t.Helper()
@@ -193,9 +182,6 @@ func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
 	for range 2 {
 		n := d.e.Pruned.Total()
 		kit.Need(t, n >= 10, "%d registrations are listed no more, want 10 at least", n)
-		es, err := l.FindEntriesByRemote(all)
-		kit.Check(t, err == nil && !slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Key != d.e.Key || e.Rev != d.e.Rev }),
-			"entries of its numbers = %+v (%v), want %s each time", es, err, d.e.Key)
 		for _, r := range all {
 			k, ok, err := l.FindByRemote(r)
 			kit.Check(t, k == d.e.Key && ok && err == nil, "number %s leads to %v, %v (%v), want %s", r, k, ok, err, d.e.Key)

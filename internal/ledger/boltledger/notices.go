@@ -143,7 +143,7 @@ func (l *Ledger) HeldNotices(ids []archive.AcknowledgementID) (held map[archive.
 // meanwhile may be left out.
 func (l *Ledger) Notices(fn func(ledger.Notice) error) error {
 	r := reading[ledger.Notice]{what: "notices", buckets: [][]byte{noticeBucket}, decode: func(_ *bbolt.Tx, _, k, v []byte) (ledger.Notice, error) { return decodeNotice(k, v) }}
-	return r.inParts(l.view, oneByOne(fn))
+	return r.each(l, fn)
 }
 
 // mostAsking bounds the notices that are shown as waiting for an operator.

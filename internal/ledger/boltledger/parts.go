@@ -18,40 +18,6 @@ const (
 	partBytes   = 256 << 10
 )
 
-// viewer makes one read transaction.
-type viewer func(fn func(*bbolt.Tx) error) error
-
-// inParts reads in parts, each in a transaction of its own, until a part is
-// empty. do gets each part outside of the transaction: a slow reader holds no
-// pages.
-func inParts[T any](view viewer, what string, next func(*bbolt.Tx) (part []T, err error), do func(part []T) error) error {
-	for {
-		var part []T
-		err := view(func(tx *bbolt.Tx) (err error) { part, err = next(tx); return err })
-		if err != nil {
-			return fmt.Errorf("read %s: %w", what, err)
-		}
-		if len(part) == 0 {
-			return nil
-		}
-		if err := do(part); err != nil {
-			return err
-		}
-	}
-}
-
-// oneByOne returns a function that calls fn with each of a part, and returns what fn returns first.
-func oneByOne[T any](fn func(T) error) func(part []T) error {
-	return func(part []T) error {
-		for _, v := range part {
-			if err := fn(v); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
 // order is in which direction records are read.
 type order bool
 
@@ -65,65 +31,110 @@ type reading[T any] struct {
 	what    string   // for errors
 	buckets [][]byte // merged in the order of their keys
 	prefix  []byte   // of their keys; only with oldestFirst
+	from    []byte   // the rest of the first key; only with oldestFirst
 	in      order
 	decode  func(tx *bbolt.Tx, bucket, k, v []byte) (T, error)
 }
 
-// inParts calls do with the records, a bounded number at a time. A record that
-// changes meanwhile is seen as before or as after the change.
-func (r reading[T]) inParts(view viewer, do func(part []T) error) error {
-	var last []byte // the key that was read last; nil: none yet
-	return inParts(view, r.what, func(tx *bbolt.Tx) (part []T, err error) {
-		var found []record
-		for _, bucket := range r.buckets {
-			found = append(found, r.behind(tx, bucket, last)...)
-		}
-		slices.SortFunc(found, func(a, b record) int {
-			if r.in == newestFirst {
-				a, b = b, a
+// each calls fn with each record, and returns what fn returns first. A record
+// that changes meanwhile is seen as before or as after the change.
+func (r reading[T]) each(l *Ledger, fn func(T) error) error {
+	return r.inParts(l, func(part []T) error {
+		for _, v := range part {
+			if err := fn(v); err != nil {
+				return err
 			}
-			return bytes.Compare(a.key, b.key)
-		})
-		for _, f := range found[:min(len(found), partRecords)] {
-			v, err := r.decode(tx, f.bucket, f.key, f.value)
-			if err != nil {
-				return nil, err
-			}
-			part, last = append(part, v), f.key
 		}
-		last = bytes.Clone(last) // it outlives the transaction
-		return part, nil
-	}, do)
+		return nil
+	})
+}
+
+// inParts calls do with the records in parts, each read in a transaction of its
+// own. do gets a part outside of it: a slow reader holds no pages.
+func (r reading[T]) inParts(l *Ledger, do func(part []T) error) error {
+	for last := []byte(nil); ; {
+		var part []T
+		err := l.view(func(tx *bbolt.Tx) (err error) { part, last, err = r.readPart(tx, last); return err })
+		if err != nil {
+			return fmt.Errorf("read %s: %w", r.what, err)
+		}
+		if len(part) == 0 {
+			return nil
+		}
+		if err := do(part); err != nil {
+			return err
+		}
+	}
 }
 
 // record is one record of a bucket, valid within its transaction.
 type record struct{ bucket, key, value []byte }
 
-// behind returns the records of a bucket that follow a key, as many as a part has.
-func (r reading[T]) behind(tx *bbolt.Tx, bucket, last []byte) (found []record) {
-	c := tx.Bucket(bucket).Cursor()
+// compare compares two records in the order of reading.
+func (r reading[T]) compare(a, b record) int {
+	if r.in == newestFirst {
+		a, b = b, a
+	}
+	return bytes.Compare(a.key, b.key)
+}
+
+// readPart reads the records that follow a key, and returns the key of the last
+// one; nil: there was none before.
+func (r reading[T]) readPart(tx *bbolt.Tx, after []byte) (part []T, last []byte, err error) {
+	var all []record
+	var until *record // what follows it in its bucket is not known
+	for _, bucket := range r.buckets {
+		found, isCut := r.follow(tx, bucket, after)
+		if all = append(all, found...); !isCut {
+			continue
+		}
+		if end := found[len(found)-1]; until == nil || r.compare(end, *until) < 0 {
+			until = &end
+		}
+	}
+	slices.SortFunc(all, r.compare)
+	for _, f := range all {
+		if until != nil && r.compare(f, *until) > 0 {
+			break
+		}
+		v, err := r.decode(tx, f.bucket, f.key, f.value)
+		if err != nil {
+			return nil, nil, err
+		}
+		part, last = append(part, v), f.key
+	}
+	return part, bytes.Clone(last), nil
+}
+
+// follow returns the records of a bucket that follow a key, as many as a part
+// may have. isCut says that there may be more.
+func (r reading[T]) follow(tx *bbolt.Tx, bucket, after []byte) (found []record, isCut bool) {
+	c, size := tx.Bucket(bucket).Cursor(), 0
 	var k, v []byte
 	step := c.Next
 	switch {
-	case r.in == newestFirst && last == nil:
+	case r.in == oldestFirst && after == nil:
+		k, v = c.Seek(slices.Concat(r.prefix, r.from))
+	case r.in == oldestFirst:
+		k, v = c.Seek(append(bytes.Clone(after), 0))
+	default:
 		step = c.Prev
-		k, v = c.Last()
-	case r.in == newestFirst:
-		step = c.Prev
-		if k, _ = c.Seek(last); k == nil {
+		if after != nil {
+			k, _ = c.Seek(after)
+		}
+		if k == nil {
 			k, v = c.Last()
 		} else {
 			k, v = c.Prev()
 		}
-	case last == nil:
-		k, v = c.Seek(r.prefix)
-	default:
-		k, v = c.Seek(append(bytes.Clone(last), 0))
 	}
-	for ; k != nil && bytes.HasPrefix(k, r.prefix) && len(found) < partRecords; k, v = step() {
-		found = append(found, record{bucket, k, v})
+	for ; k != nil && bytes.HasPrefix(k, r.prefix); k, v = step() {
+		found, size = append(found, record{bucket, k, v}), size+len(v)
+		if len(found) == partRecords || size >= partBytes {
+			return found, true
+		}
 	}
-	return found
+	return found, false
 }
 
 func copyKey(to *archive.Key, from []byte) error {

@@ -83,25 +83,6 @@ func (l *Ledger) FindByRemote(r archive.RemoteID) (archive.Key, bool, error) {
 	return l.lookUpName(remoteName(r))
 }
 
-// FindEntriesByRemote returns, for each of the service's numbers, the entry that was given it; one without a key where there is
-// none. All are read at one moment and are in memory at once, so callers ask for a limited number of them.
-func (l *Ledger) FindEntriesByRemote(numbers []archive.RemoteID) (es []ledger.Entry, err error) {
-	es = make([]ledger.Entry, len(numbers))
-	err = l.view(func(tx *bbolt.Tx) error {
-		for i, r := range numbers {
-			h, ok, err := findHolder(tx, remoteName(r), entriesOf(tx))
-			if ok && r != "" {
-				es[i], _, err = readEntry(tx, h.key)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return es, err
-}
-
 // FindByContent returns the first entry that was sealed with these files and not
 // rejected without doubt before another one came.
 func (l *Ledger) FindByContent(d archive.Digest) (archive.Key, bool, error) {
@@ -122,18 +103,18 @@ func (l *Ledger) lookUpName(name []byte) (key archive.Key, ok bool, err error) {
 // returns first. It reads in parts: an entry that changes meanwhile is seen as before or as
 // after the change.
 func (l *Ledger) EntriesOldestFirst(fn func(ledger.Entry) error) error {
-	return readingOf(oldestFirst, openBucket, doneBucket).inParts(l.view, oneByOne(fn))
+	return readingOf(oldestFirst, openBucket, doneBucket).each(l, fn)
 }
 
 // EntriesNewestFirst calls fn with every entry, the newest first, as EntriesOldestFirst does.
 func (l *Ledger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
-	return readingOf(newestFirst, openBucket, doneBucket).inParts(l.view, oneByOne(fn))
+	return readingOf(newestFirst, openBucket, doneBucket).each(l, fn)
 }
 
 // OpenEntries calls fn with every entry that is not at rest: those on their way and those
 // that need a person. It reads as EntriesOldestFirst does, and reads no other entry.
 func (l *Ledger) OpenEntries(fn func(ledger.Entry) error) error {
-	return readingOf(oldestFirst, openBucket).inParts(l.view, oneByOne(fn))
+	return readingOf(oldestFirst, openBucket).each(l, fn)
 }
 
 // readingOf reads the entries of buckets.
@@ -146,16 +127,28 @@ func readingOf(in order, buckets ...[]byte) reading[ledger.Entry] {
 // Lines calls fn with every journal line from number from on, as stored, and returns
 // what fn returns first. The chain is not checked here; see Verify.
 func (l *Ledger) Lines(from uint64, fn func(n uint64, line []byte) error) error {
-	from = max(from, 1)
-	n := from
-	return inParts(l.view, "journal", func(tx *bbolt.Tx) (lines [][]byte, err error) {
-		lines, err = readLines(tx, from)
-		from += uint64(len(lines))
-		return lines, err
-	}, oneByOne(func(line []byte) error {
-		n++
-		return fn(n-1, line)
-	}))
+	next := max(from, 1)
+	r := reading[foundBlock]{what: "journal", buckets: [][]byte{journalBucket}, decode: func(_ *bbolt.Tx, _, k, v []byte) (foundBlock, error) { return decodeBlock(k, v) }}
+	err := l.view(func(tx *bbolt.Tx) error {
+		k, _ := seekBlock(tx.Bucket(journalBucket).Cursor(), next)
+		r.from = bytes.Clone(k)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	return r.each(l, func(b foundBlock) error {
+		// A gap means that a block is gone. Skipping it would hide it from every reader.
+		if b.start > next {
+			return damage("journal line %d is missing", next)
+		}
+		for ; next < b.end(); next++ {
+			if err := fn(next, b.Lines[next-b.start]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // LineAt returns one line of the journal. It reads one block.
@@ -165,39 +158,17 @@ func (l *Ledger) LineAt(n uint64) (line ledger.Line, err error) {
 }
 
 func lineAt(tx *bbolt.Tx, n uint64) (line ledger.Line, err error) {
-	start, b, err := blockOf(tx, n)
-	if err == nil && n-start >= uint64(len(b.Lines)) {
+	b, err := blockOf(tx, n)
+	if err == nil && n >= b.end() {
 		err = damage("journal line %d is missing", n)
 	}
 	if err != nil {
 		return line, err
 	}
-	if line, err = ledger.ParseLine(b.Lines[n-start]); err != nil {
+	if line, err = ledger.ParseLine(b.Lines[n-b.start]); err != nil {
 		err = damage("journal line %d: %v", n, err)
 	}
 	return line, err
-}
-
-// readLines returns lines from number from on; none where the journal ends before it.
-func readLines(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
-	c := tx.Bucket(journalBucket).Cursor()
-	size := 0
-	for k, v := seekBlock(c, from); k != nil && size < partBytes; k, v = c.Next() {
-		start, b, err := decodeBlock(k, v)
-		if err != nil {
-			return nil, err
-		}
-		next := from + uint64(len(lines))
-		// A gap means that a block is gone. Skipping it would hide it from every reader.
-		if start > next {
-			return nil, damage("journal line %d is missing", next)
-		}
-		if skip := next - start; skip < uint64(len(b.Lines)) {
-			lines = append(lines, b.Lines[skip:]...)
-		}
-		size += len(v)
-	}
-	return lines, nil
 }
 
 // seekBlock goes to the block that holds line n, or to the last one.
@@ -212,18 +183,27 @@ func seekBlock(c *bbolt.Cursor, n uint64) (k, v []byte) {
 	return k, v
 }
 
-func decodeBlock(k, v []byte) (start uint64, b block, err error) {
+// foundBlock is a block with the number of its first line.
+type foundBlock struct {
+	block
+	start uint64
+}
+
+// end is the number that follows its last line.
+func (b foundBlock) end() uint64 { return b.start + uint64(len(b.Lines)) }
+
+func decodeBlock(k, v []byte) (b foundBlock, err error) {
 	if len(k) != 8 {
-		return 0, b, damage("journal a key of %d bytes", len(k))
+		return b, damage("journal a key of %d bytes", len(k))
 	}
-	start = binary.BigEndian.Uint64(k)
-	if b, err = blockForm.decode(v); err != nil {
-		return start, b, damage("journal block at line %d: %v", start, err)
+	b.start = binary.BigEndian.Uint64(k)
+	if b.block, err = blockForm.decode(v); err != nil {
+		return b, damage("journal block at line %d: %v", b.start, err)
 	}
 	if len(b.Lines) == 0 {
-		return start, b, damage("journal block at line %d has none", start)
+		return b, damage("journal block at line %d has none", b.start)
 	}
-	return start, b, nil
+	return b, nil
 }
 
 // HeadAt returns the head as it was after line n; ok is false where the journal ends before it. It reads one block and trusts the
@@ -236,11 +216,11 @@ func (l *Ledger) HeadAt(n uint64) (h ledger.Head, ok bool, err error) {
 	return h, err == nil && h.N == n, err
 }
 
-// blockOf returns the block that holds line n, or the last one, and its first line.
-func blockOf(tx *bbolt.Tx, n uint64) (start uint64, b block, err error) {
+// blockOf returns the block that holds line n, or the last one.
+func blockOf(tx *bbolt.Tx, n uint64) (b foundBlock, err error) {
 	k, v := seekBlock(tx.Bucket(journalBucket).Cursor(), n)
 	if k == nil {
-		return 0, b, damage("journal line %d is missing", n)
+		return b, damage("journal line %d is missing", n)
 	}
 	return decodeBlock(k, v)
 }
@@ -248,12 +228,12 @@ func blockOf(tx *bbolt.Tx, n uint64) (start uint64, b block, err error) {
 // headAt returns the head as it was after line n, or the last one where the journal
 // ends before it. It trusts the block's own previous hash.
 func headAt(tx *bbolt.Tx, n uint64) (h ledger.Head, err error) {
-	start, b, err := blockOf(tx, n)
+	b, err := blockOf(tx, n)
 	if err != nil {
 		return h, err
 	}
 	// The start of the chain is not read: a look at one block must not cost the whole journal.
-	h = ledger.Head{N: start - 1, Hash: b.Prev}
+	h = ledger.Head{N: b.start - 1, Hash: b.Prev}
 	for _, line := range b.Lines {
 		if h.N == n {
 			break

@@ -14,13 +14,13 @@ import (
 
 // checkBlock computes the chain again, through the lines of one block.
 func (c *checker) checkBlock(k, v []byte) error {
-	start, b, err := decodeBlock(k, v)
+	b, err := decodeBlock(k, v)
 	if err != nil {
 		return c.missed(err)
 	}
-	stated, end := ledger.Head{N: start - 1, Hash: b.Prev}, &c.Sound.Head
+	stated, end := ledger.Head{N: b.start - 1, Hash: b.Prev}, &c.Sound.Head
 	if stated != *end {
-		c.report(damage("block %d does not follow line %d", start, end.N))
+		c.report(damage("block %d does not follow line %d", b.start, end.N))
 	}
 	// One break is one problem: the lines behind it are checked from the hash
 	// that their block states.
