@@ -19,11 +19,11 @@ import (
 
 // File is one file that is held.
 type File struct {
-	Stored string // its name in the folder of the extract's files
-	Size   int64
-	SHA256 archive.Digest
-	Form   Form
-	Beside string // the name of the file of other bytes that has its place; empty: it has it itself
+	Stored string         `json:"stored"` // its name in the folder of the extract's files
+	Size   int64          `json:"size"`
+	SHA256 archive.Digest `json:"sha256"`
+	Form   Form           `json:"form"`
+	Beside string         `json:"beside,omitempty"` // the name of the file of other bytes that has its place; empty: it has it itself
 }
 
 // ErrUnknownPlace means that a file may or may not have got its name. The caller must not record it as held; vaultd stops.
@@ -214,12 +214,9 @@ func isPlainRune(r rune) bool {
 // file's length and first bytes, and not its content: [Custody.Verify] does that. A *ChangedError says that it is not there so.
 func (h *Holding) Recall(stored string, size int64, sum archive.Digest) (File, error) {
 	path := filepath.Join(h.path, fileFolder, stored)
-	file, info, err := durable.OpenRegular(h.files.Root(), stored)
-	if errors.Is(err, fs.ErrNotExist) {
-		return File{}, &ChangedError{Path: path, Why: "it is missing; restore it from a copy of the folder"}
-	}
+	file, info, err := openHeld(h.files, stored, path)
 	if err != nil {
-		return File{}, fmt.Errorf("open %s: %w", path, err)
+		return File{}, err
 	}
 	defer file.Close() // read-only
 	if info.Size() != size {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -32,39 +33,26 @@ type Manifest struct {
 
 // HeldFile is one file of a manifest, with the service's names.
 type HeldFile struct {
-	Name, Table string
+	Name  string `json:"name"`
+	Table string `json:"table"`
 	File
 }
 
-// stored forms, in the order of their fields for ever.
+// manifestForm is the stored form, in the order of its fields for ever.
 type manifestForm struct {
-	Manifest    int            `json:"manifest"`
-	Ledger      string         `json:"ledger"`
-	Environment string         `json:"environment"`
-	ID          string         `json:"id"`
-	Type        string         `json:"type"`
-	Start       *time.Time     `json:"start,omitempty"`
-	End         *time.Time     `json:"end,omitempty"`
-	Made        *time.Time     `json:"made,omitempty"`
-	Name        string         `json:"name"`
-	FileCount   int            `json:"fileCount"` // as the service told it; -1: it did not
-	HeldAt      time.Time      `json:"heldAt"`
-	Definition  fileForm       `json:"definition"`
-	Files       []heldFileForm `json:"files"`
-}
-
-type fileForm struct {
-	Stored string         `json:"stored"`
-	Size   int64          `json:"size"`
-	SHA256 archive.Digest `json:"sha256"`
-	Form   Form           `json:"form"`
-	Beside string         `json:"beside,omitempty"`
-}
-
-type heldFileForm struct {
-	Name  string `json:"name"`
-	Table string `json:"table"`
-	fileForm
+	Manifest    int        `json:"manifest"`
+	Ledger      string     `json:"ledger"`
+	Environment string     `json:"environment"`
+	ID          string     `json:"id"`
+	Type        string     `json:"type"`
+	Start       time.Time  `json:"start,omitzero"`
+	End         time.Time  `json:"end,omitzero"`
+	Made        time.Time  `json:"made,omitzero"`
+	Name        string     `json:"name"`
+	FileCount   int        `json:"fileCount"` // as the service told it; -1: it did not
+	HeldAt      time.Time  `json:"heldAt"`
+	Definition  File       `json:"definition"`
+	Files       []HeldFile `json:"files"`
 }
 
 // ManifestError says that a manifest cannot be used.
@@ -191,41 +179,19 @@ func (c *Custody) parseManifest(content []byte, folder string) (Manifest, error)
 	case f.Ledger != c.ledger || f.Environment != c.environment:
 		return Manifest{}, fmt.Errorf("it belongs to the ledger %s (%s)", f.Ledger, f.Environment)
 	}
-	m := Manifest{Extract: archive.Extract{ID: id, Type: f.Type, Start: timeOf(f.Start), End: timeOf(f.End), Made: timeOf(f.Made), Files: f.FileCount, Name: f.Name},
-		HeldAt: f.HeldAt, Definition: File(f.Definition), SHA256: archive.Sum(content), folder: folder}
-	for _, file := range f.Files {
-		m.Files = append(m.Files, HeldFile{Name: file.Name, Table: file.Table, File: File(file.fileForm)})
-	}
-	return m, nil
+	return Manifest{Extract: archive.Extract{ID: id, Type: f.Type, Start: f.Start.UTC(), End: f.End.UTC(), Made: f.Made.UTC(), Files: f.FileCount, Name: f.Name},
+		HeldAt: f.HeldAt, Definition: f.Definition, Files: f.Files, SHA256: archive.Sum(content), folder: folder}, nil
 }
 
 func (c *Custody) encodeManifest(m Manifest) []byte {
 	f := manifestForm{Manifest: version, Ledger: c.ledger, Environment: c.environment, ID: string(m.Extract.ID), Type: m.Extract.Type,
-		Start: timeForm(m.Extract.Start), End: timeForm(m.Extract.End), Made: timeForm(m.Extract.Made), Name: m.Extract.Name,
-		FileCount: m.Extract.Files, HeldAt: m.HeldAt, Definition: fileForm(m.Definition), Files: []heldFileForm{}}
-	for _, file := range m.Files {
-		f.Files = append(f.Files, heldFileForm{Name: file.Name, Table: file.Table, fileForm: fileForm(file.File)})
-	}
+		Start: m.Extract.Start.UTC(), End: m.Extract.End.UTC(), Made: m.Extract.Made.UTC(), Name: m.Extract.Name,
+		FileCount: m.Extract.Files, HeldAt: m.HeldAt, Definition: m.Definition, Files: append([]HeldFile{}, m.Files...)}
 	b, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		panic(err) // texts, numbers and times of this century always encode
 	}
 	return append(b, '\n')
-}
-
-func timeForm(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}
-
-func timeOf(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 // ChangedError says that a held file is not what its manifest says.
@@ -248,10 +214,7 @@ func (c *Custody) Verify(ctx context.Context, m Manifest) error {
 
 func (c *Custody) verifyFile(ctx context.Context, m Manifest, rel string, f File) error {
 	path := filepath.Join(c.path, extractFolder, m.folder, rel)
-	file, info, err := durable.OpenRegular(c.extracts.Root(), filepath.Join(m.folder, rel))
-	if errors.Is(err, fs.ErrNotExist) {
-		return &ChangedError{Path: path, Why: "it is missing; restore it from a copy of the folder"}
-	}
+	file, info, err := openHeld(c.extracts, filepath.Join(m.folder, rel), path)
 	if err != nil {
 		return err
 	}
@@ -272,15 +235,24 @@ func (c *Custody) verifyFile(ctx context.Context, m Manifest, rel string, f File
 // OpenFile opens a held file as it came. Its bytes are not compared with a digest: whoever reads them to their end does that. The caller
 // closes it.
 func (c *Custody) OpenFile(id archive.ExtractID, stored string) (io.ReadCloser, error) {
-	folder := folderName(id)
-	file, _, err := durable.OpenRegular(c.extracts.Root(), filepath.Join(folder, fileFolder, stored))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &ChangedError{Path: filepath.Join(c.path, extractFolder, folder, fileFolder, stored), Why: "it is missing; restore it from a copy of the folder"}
-	}
+	rel := filepath.Join(folderName(id), fileFolder, stored)
+	file, _, err := openHeld(c.extracts, rel, filepath.Join(c.path, extractFolder, rel))
 	if err != nil {
-		return nil, fmt.Errorf("open %s of extract %s: %w", stored, id, err)
+		return nil, err
 	}
 	return file, nil
+}
+
+// openHeld opens a file that is held, at rel in dir. One that is missing is a *ChangedError.
+func openHeld(dir *durable.Dir, rel, path string) (*os.File, fs.FileInfo, error) {
+	file, info, err := durable.OpenRegular(dir.Root(), rel)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &ChangedError{Path: path, Why: "it is missing; restore it from a copy of the folder"}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return file, info, nil
 }
 
 // EachEntry calls do with each part of a held file as it is unpacked, in the order of the container. do must read each to its end.
