@@ -21,7 +21,8 @@ type Replay struct {
 	bindings        map[short]binding
 	arrivalEdges    edges
 	arrivals        map[archive.Key]arrivalItem
-	beforeReconcile bool // put back, and not reconciled since
+	beforeReconcile bool     // put back, and not reconciled since
+	line            readLine // that is replayed now
 
 	keeper  Keeper    // nil: all keys are remembered to the end
 	failed  error     // of it
@@ -67,7 +68,8 @@ func NewReplay(keeper Keeper, before *Sums) *Replay {
 // Line replays one line: at is the end of the chain with it, err why it cannot be parsed.
 func (f *Replay) Line(at ledger.Head, stored ledger.Line, err error) {
 	f.Lines, f.Head = at.N, at
-	l := readLine{Line: stored}
+	l := &f.line
+	*l = readLine{Line: stored}
 	switch {
 	case err != nil:
 		f.addFinding("I14", archive.Key{}, "line %d cannot be read", at.N)
@@ -83,7 +85,7 @@ func (f *Replay) Line(at ledger.Head, stored ledger.Line, err error) {
 	case l.Key == "":
 		f.replayMark(stored)
 	default:
-		f.replayParsed(&l)
+		f.replayParsed(l)
 	}
 	if f.keeper != nil && len(f.items) > f.mostNow {
 		f.forgetCompared()
@@ -93,9 +95,9 @@ func (f *Replay) Line(at ledger.Head, stored ledger.Line, err error) {
 // replayParsed replays one line of an entry or an arrival.
 func (f *Replay) replayParsed(l *readLine) {
 	l.parse()
-	machine, replay := f.edges, f.replayLine
+	machine, replay := f.edges, (*Replay).replayLine
 	if isOfArrival(l.Line) {
-		machine, replay = f.arrivalEdges, f.replayArrival
+		machine, replay = f.arrivalEdges, (*Replay).replayArrival
 	}
 	switch {
 	case !machine.events[l.Event]:
@@ -103,7 +105,7 @@ func (f *Replay) replayParsed(l *readLine) {
 	case l.wrong:
 		f.addFinding("I14", l.key, "line %d names no key, state or source", l.N)
 	default:
-		replay(l)
+		replay(f, l)
 	}
 }
 
