@@ -157,6 +157,9 @@ func (t *beginning) Write(b []byte) (int, error) {
 // PrepareChild lets the process that calls it give way to all others, as far as
 // its unit allows that.
 func PrepareChild() {
+	// Where root started it for another user, its files of /proc are root's: for
+	// a moment they are its own.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	// Once more: the kernel takes it back where root started this process for another user.
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)

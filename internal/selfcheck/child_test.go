@@ -21,10 +21,13 @@ import (
 	"vaultd/internal/test/kit"
 )
 
+const nobody = 65534
+
 // How the child of a test ends; empty: with an answer.
 const (
 	childEnds = "VAULTD_TEST_CHILD_ENDS"
-	childPID  = "VAULTD_TEST_CHILD_PID" // file that a child that hangs writes its number to
+	asAnother = "VAULTD_TEST_AS_ANOTHER" // root works for another user
+	childPID  = "VAULTD_TEST_CHILD_PID"  // file that a child that hangs writes its number to
 )
 
 // The child is this test binary.
@@ -136,18 +139,35 @@ func TestProbe_I15_I26_WhatItSays(t *testing.T) {
 func TestChild_I21_EndsWithItsParent(t *testing.T) {
 	if os.Getenv(childPID) != "" { // the parent, which is killed
 		p := newPlace(t, "ledger-1")
+		if os.Getenv(asAnother) != "" { // as a command of root works as the owner of the state directory
+			kit.Must(t, errors.Join(os.Chmod(filepath.Dir(p.Dir), 0o755), os.Chown(p.Dir, nobody, nobody), syscall.Setresuid(-1, nobody, -1)))
+		}
 		_, err := p.inChild().VerifyCopy(t.Context(), p.Ledger.Ledger, 0)
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "pid")
-	parent := exec.Command(os.Args[0], "-test.run=^TestChild_I21_EndsWithItsParent$")
-	parent.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), childEnds+"=hang", childPID+"="+file) // it removes nothing
-	kit.Must(t, parent.Start())
-	awaitEnd := beginChild(t, file)
-	kit.Must(t, parent.Process.Kill())
-	_ = parent.Wait() // it was killed
-	awaitEnd()
+	for _, as := range []string{"", "another"} {
+		t.Run("Parent"+as, func(t *testing.T) {
+			if as != "" && os.Getuid() != 0 {
+				kit.Missing(t, "root")
+			}
+			dir := t.TempDir()
+			kit.Must(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)))
+			file := filepath.Join(dir, "pid")
+			parent := exec.Command(os.Args[0], "-test.run=^TestChild_I21_EndsWithItsParent$")
+			parent.Env = append(os.Environ(), "TMPDIR="+dir, childEnds+"=hang", childPID+"="+file, asAnother+"="+as) // it removes nothing
+			kit.Must(t, parent.Start())
+			awaitEnd := beginChild(t, file)
+			kit.Must(t, parent.Process.Kill())
+			_ = parent.Wait() // it was killed
+			awaitEnd()
+			left := kit.Value(filepath.Glob(dir + "/*/*/.*"))(t)
+			left = append(left, kit.Value(filepath.Glob(dir+"/*/*/"+CheckpointName))(t)...)
+			kit.Want(t, "copies and checkpoints that it left", len(left), 0)
+			kit.Want(t, "markers", len(kit.Value(filepath.Glob(dir+"/*/*/ledger.opening"))(t)), 1)
+		})
+	}
 
+	file := filepath.Join(t.TempDir(), "pid")
 	t.Setenv(childEnds, "hang")
 	t.Setenv(childPID, file+"2")
 	p := newPlace(t, "ledger-1")
@@ -157,7 +177,7 @@ func TestChild_I21_EndsWithItsParent(t *testing.T) {
 		_, err := p.inChild().VerifyCopy(ctx, p.Ledger.Ledger, 0)
 		done <- err
 	}()
-	awaitEnd = beginChild(t, file+"2")
+	awaitEnd := beginChild(t, file+"2")
 	cancel()
 	kit.Fails(t, "a check whose caller gave up", <-done, context.Canceled)
 	awaitEnd()

@@ -4,16 +4,20 @@
 package boltledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
+	"vaultd/internal/durable"
 	"vaultd/internal/test/kit"
 )
 
@@ -51,6 +55,37 @@ func (l *large) replaceSome(t testing.TB) {
 }
 
 func fileSize(t testing.TB, l *Ledger) int64 { return kit.Value(l.file.Stat())(t).Size() }
+
+// I15, I21: a process that is killed in the middle of a copy leaves nothing of
+// it, or an empty file that the next start removes, and the ledger as it was.
+func TestCopy_I15_I21_AKillInTheMiddle(t *testing.T) {
+	const inside = "VAULTD_LEDGER_COPIES"
+	if dir := os.Getenv(inside); dir != "" { // the process that is killed
+		l := kit.Value(Open(Config{Dir: dir}))(t)
+		half := fileSize(t, l) / 2
+		t.Fatal(l.copyMoment(t.Context(), unnamed(t, l), 0, func(to, from *os.File) error {
+			kit.Value(io.CopyN(to, io.NewSectionReader(from, 0, half), half))(t)
+			return unix.Kill(os.Getpid(), unix.SIGKILL)
+		}))
+	}
+	l := newLarge(t)
+	kit.Must(t, l.Close())
+	before := kit.Value(os.ReadFile(pathIn(l.dir, fileName)))(t)
+	killed := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	killed.Env = append(os.Environ(), inside+"="+l.dir)
+	out, err := killed.CombinedOutput()
+	kit.Need(t, err != nil && killed.ProcessState.String() == "signal: killed", "ended with %v, want a kill:\n%s", err, out)
+	kit.Check(t, bytes.Equal(before, kit.Value(os.ReadFile(pathIn(l.dir, fileName)))(t)), "the file of the ledger changed, want it as it was")
+	kit.Must(t, os.WriteFile(pathIn(l.dir, durable.TemporaryName(fileName)), nil, 0o600)) // as where a file needs a name at first
+	probes := 0
+	next := open(t, Config{Dir: l.dir, Probe: func(*os.File) error { probes++; return nil }})
+	kit.Want(t, "probes", probes, 1)
+	var names []string
+	for _, e := range kit.Value(os.ReadDir(next.dir))(t) {
+		names = append(names, e.Name())
+	}
+	kit.Want(t, "files after the next start", names, []string{fileName, headName + ".1", openingName})
+}
 
 // I15: a copy is the ledger at one moment, though the file that is cloned or
 // read has pages and a head of later commits by then, and whatever becomes of
