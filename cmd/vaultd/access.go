@@ -62,7 +62,7 @@ func (v view) readChecked(ctx context.Context, what extent, do func(*boltledger.
 	if found.HasUnreadPages() {
 		return &ledger.DamageError{What: found.Problems[0].What}
 	}
-	return boltledger.ReadOpenFile(copied, v.cfg.StateDir, v.ledger.Location(), func(l *boltledger.Ledger) error { return do(l, found) })
+	return boltledger.ReadOpenFile(copied, v.ledger.Location(), func(l *boltledger.Ledger) error { return do(l, found) })
 }
 
 // verification says how commands verify the ledger.

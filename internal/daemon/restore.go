@@ -95,7 +95,7 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	by, note := p.Sign()
 	// After a crash here the old ledger is in its place or the new one. The folders are marked later: until then whoever works there goes on.
 	out.RestoreResult, err = boltledger.Restore(ctx, boltledger.ReplacementConfig{
-		Dir: cfg.StateDir, Location: cfg.Location, Backup: backup, Epoch: epoch, ReceiptKeys: ours.ReceiptKeys,
+		Dir: cfg.StateDir, Backup: backup, Epoch: epoch, ReceiptKeys: ours.ReceiptKeys,
 		Mark: ledger.Mark{Name: ledger.MarkRestored, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
 	})
 	if err != nil {
@@ -216,7 +216,7 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	ours.Epoch++
 	by, note := p.Sign()
 	r, err := boltledger.BeginReplacement(ctx, boltledger.ReplacementConfig{
-		Dir: cfg.StateDir, Location: cfg.Location, Epoch: ours.Epoch,
+		Dir: cfg.StateDir, Epoch: ours.Epoch,
 		Info: ledger.Info{ID: ours.LedgerID, Environment: ours.Environment, BaseURL: cfg.BaseURL, Others: cfg.Others, Created: cfg.Now().Wall, Epoch: ours.Epoch, ReceiptKeys: ours.ReceiptKeys},
 		Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
 	})

@@ -126,7 +126,7 @@ func (o Verification) VerifyFile(ctx context.Context, f *os.File, loc *time.Loca
 
 // verifyHere verifies a copy in this process.
 func (o Verification) verifyHere(ctx context.Context, f *os.File, loc *time.Location) (v Verified, err error) {
-	err = boltledger.CheckOpenFile(ctx, f, o.StateDir, loc, func(c *boltledger.Ledger) (err error) {
+	err = boltledger.CheckOpenFile(ctx, f, loc, func(c *boltledger.Ledger) (err error) {
 		v, err = o.Verify(ctx, c)
 		return err
 	})

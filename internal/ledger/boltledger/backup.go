@@ -24,7 +24,7 @@ func (l *Ledger) Backup(ctx context.Context, w io.Writer, copied *os.File) (n in
 	if copied == nil {
 		n, err = l.writeWithoutFree(ctx, w)
 	} else {
-		err = ReadOpenFile(copied, l.dir, l.loc, func(c *Ledger) (err error) { n, err = c.writeWithoutFree(ctx, w); return err })
+		err = ReadOpenFile(copied, l.loc, func(c *Ledger) (err error) { n, err = c.writeWithoutFree(ctx, w); return err })
 		err = errors.Join(err, copied.Close())
 	}
 	if err != nil {

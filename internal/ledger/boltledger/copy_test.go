@@ -112,7 +112,7 @@ func TestCopy_I15_IsOneMoment(t *testing.T) {
 			for n := range 20 {
 				apply(t, l, life(10+n)...)
 			}
-			kit.Must(t, CheckOpenFile(t.Context(), f, l.dir, l.loc, func(c *Ledger) error {
+			kit.Must(t, CheckOpenFile(t.Context(), f, l.loc, func(c *Ledger) error {
 				kit.Want(t, "the head of the copy", c.Head(), want)
 				sound(t, c)
 				return nil

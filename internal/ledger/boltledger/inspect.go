@@ -16,9 +16,9 @@ import (
 
 // openReadOnly opens a ledger file without a committer and without a head:
 // nothing is written, and a crash leaves nothing behind. The ledger closes the
-// file, and so does an error. dir is where copies of it are made.
-func openReadOnly(f *os.File, dir string, loc *time.Location, check func(*Ledger) error) (l *Ledger, err error) {
-	l = &Ledger{dir: dir, loc: loc, isCopy: true, file: f}
+// file, and so does an error.
+func openReadOnly(f *os.File, loc *time.Location, check func(*Ledger) error) (l *Ledger, err error) {
+	l = &Ledger{loc: loc, isCopy: true, file: f}
 	if l.db, err = openDB(f, bbolt.Options{ReadOnly: true, PreLoadFreelist: true}); err != nil {
 		return nil, err
 	}
@@ -36,18 +36,18 @@ func openReadOnly(f *os.File, dir string, loc *time.Location, check func(*Ledger
 
 // ReadOpenFile lets do read a ledger file that is open, and stays so, and
 // locked until it is closed. Its pages were checked. Nothing of it is changed.
-// dir is where more copies are made, loc whose days count.
-func ReadOpenFile(f *os.File, dir string, loc *time.Location, do func(*Ledger) error) error {
-	return readOpenFile(f, dir, loc, nil, do)
+// loc is whose days count.
+func ReadOpenFile(f *os.File, loc *time.Location, do func(*Ledger) error) error {
+	return readOpenFile(f, loc, nil, do)
 }
 
 // CheckOpenFile is ReadOpenFile for a file whose pages are checked before
 // anything else is read, which may end the process.
-func CheckOpenFile(ctx context.Context, f *os.File, dir string, loc *time.Location, do func(*Ledger) error) error {
-	return readOpenFile(f, dir, loc, func(l *Ledger) error { return l.checkPagesHere(ctx) }, do)
+func CheckOpenFile(ctx context.Context, f *os.File, loc *time.Location, do func(*Ledger) error) error {
+	return readOpenFile(f, loc, func(l *Ledger) error { return l.checkPagesHere(ctx) }, do)
 }
 
-func readOpenFile(f *os.File, dir string, loc *time.Location, check, do func(*Ledger) error) error {
+func readOpenFile(f *os.File, loc *time.Location, check, do func(*Ledger) error) error {
 	same, err := duplicate(f)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func readOpenFile(f *os.File, dir string, loc *time.Location, check, do func(*Le
 	if err := lockFile(same, syscall.LOCK_EX); err != nil {
 		return errors.Join(err, same.Close())
 	}
-	l, err := openReadOnly(same, dir, loc, check)
+	l, err := openReadOnly(same, loc, check)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func readOpenFile(f *os.File, dir string, loc *time.Location, check, do func(*Le
 // the end of its journal. It reads no more than Open does before it trusts a
 // ledger, and changes nothing.
 func InspectOpenFile(f *os.File) (info ledger.Info, head ledger.Head, err error) {
-	err = ReadOpenFile(f, "", time.UTC, func(l *Ledger) error { info, head = l.Info(), l.Head(); return nil })
+	err = ReadOpenFile(f, time.UTC, func(l *Ledger) error { info, head = l.Info(), l.Head(); return nil })
 	if err != nil {
 		err = fmt.Errorf("examine ledger %q: %w", f.Name(), err)
 	}
@@ -86,7 +86,7 @@ func ReadWhileStopped(dir string, fn func(*Ledger) error) error {
 		err = errors.Join(ledger.ErrLeftOpen, f.Close())
 	}
 	if err == nil {
-		l, err = openReadOnly(f, dir, time.UTC, nil)
+		l, err = openReadOnly(f, time.UTC, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("open ledger %q for reading: %w", pathIn(dir, fileName), err)

@@ -34,7 +34,7 @@ func ProbeFile(ctx context.Context, f *os.File) error {
 	if err := readThrough(f); err != nil {
 		return err
 	}
-	err := CheckOpenFile(ctx, f, "", time.UTC, func(*Ledger) error { return nil })
+	err := CheckOpenFile(ctx, f, time.UTC, func(*Ledger) error { return nil })
 	if errors.Is(err, ledger.ErrDevelopment) || errors.Is(err, ledger.ErrNewerSchema) {
 		return nil
 	}

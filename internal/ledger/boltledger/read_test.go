@@ -135,7 +135,7 @@ func checkBackup(t *testing.T, l *boltledger.Ledger) {
 }
 
 func verifyCopy(ctx context.Context, f *os.File) (found []ledger.Problem, err error) {
-	err = boltledger.CheckOpenFile(ctx, f, "", time.UTC, func(l *boltledger.Ledger) (err error) {
+	err = boltledger.CheckOpenFile(ctx, f, time.UTC, func(l *boltledger.Ledger) (err error) {
 		found, err = l.Verify(ctx)
 		return err
 	})

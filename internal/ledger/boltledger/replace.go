@@ -18,11 +18,10 @@ import (
 
 // ReplacementConfig says what replaces a ledger that is missing, damaged or unwanted.
 type ReplacementConfig struct {
-	Dir      string         // the state directory
-	Location *time.Location // as in Config
+	Dir string // the state directory
 
 	Backup *os.File    // the ledger file it begins with, open for reading; nil: a new ledger
-	Info   ledger.Info // of a new ledger; with Backup, its ID and Environment must match where they are given
+	Info   ledger.Info // of a new ledger
 	Epoch  uint64      // of the result; 0: as it is in the backup, or in Info
 
 	// ReceiptKeys are the keys of the result, with Backup: its own first. Nil:
@@ -86,20 +85,13 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 		return err
 	}
 	r.dir = dir
-	info, err := r.makeBase(ctx)
+	id, err := r.makeBase(ctx)
 	if err != nil {
 		return err
 	}
-	switch {
 	// Putting another ledger here would make every claimed folder belong to a ledger that does not know it.
-	case outside != nil && outside.Ledger != info.ID:
-		return fmt.Errorf("%w: the head outside belongs to %q, this one would be %q", ledger.ErrOtherLedger, outside.Ledger, info.ID)
-	case r.c.Info.ID != "" && r.c.Info.ID != info.ID:
-		return fmt.Errorf("%w: it is %q, not %q", ledger.ErrOtherLedger, info.ID, r.c.Info.ID)
-	case r.c.Info.Environment != "" && r.c.Info.Environment != info.Environment:
-		return fmt.Errorf("it is a ledger of the %s environment, not of %s", info.Environment, r.c.Info.Environment)
-	case r.c.Epoch != 0 && r.c.Epoch < info.Epoch:
-		return fmt.Errorf("its epoch is %d already, more than %d", info.Epoch, r.c.Epoch)
+	if outside != nil && outside.Ledger != id {
+		return fmt.Errorf("%w: the head outside belongs to %q, this one would be %q", ledger.ErrOtherLedger, outside.Ledger, id)
 	}
 	m := r.c.Mark
 	if outside != nil && m.Cause == "" {
@@ -114,35 +106,35 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 			s.Info.ReceiptKeys = r.c.ReceiptKeys
 		}
 	}}
-	r.Ledger, err = Config{Dir: r.dir, Location: r.c.Location, Fault: r.c.Fault}.open(opening{replacement: &first})
+	r.Ledger, err = Config{Dir: r.dir, Fault: r.c.Fault}.open(opening{replacement: &first})
 	return err
 }
 
-// makeBase makes the file that the replacement begins with, and returns what it
-// says of itself.
-func (r *Replacement) makeBase(ctx context.Context) (info ledger.Info, err error) {
+// makeBase makes the file that the replacement begins with, and returns the id
+// of its ledger.
+func (r *Replacement) makeBase(ctx context.Context) (id string, err error) {
 	if r.c.Backup == nil {
-		return r.c.Info, create(r.dir, r.c.Info)
+		return r.c.Info.ID, create(r.dir, r.c.Info)
 	}
 	// A copy: the backup itself is never opened for writing, and stays as it is whatever happens.
 	about, err := r.c.Backup.Stat()
 	if err != nil || !about.Mode().IsRegular() {
-		return info, errors.Join(err, damage("%s is not a regular file", filepath.Base(r.c.Backup.Name())))
+		return id, errors.Join(err, damage("%s is not a regular file", filepath.Base(r.c.Backup.Name())))
 	}
 	f, err := os.OpenFile(pathIn(r.dir, fileName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return info, err
+		return id, err
 	}
 	if err := copySynced(f, r.c.Backup, about.Size()); err != nil {
-		return info, errors.Join(err, f.Close())
+		return id, errors.Join(err, f.Close())
 	}
 	// All of it is checked before anything is replaced: a damaged backup must not take the place of a ledger.
-	err = CheckOpenFile(ctx, f, r.dir, time.UTC, func(l *Ledger) error {
-		info = l.Info()
+	err = CheckOpenFile(ctx, f, time.UTC, func(l *Ledger) error {
+		id = l.Info().ID
 		found, err := l.Verify(ctx)
 		return cmp.Or(err, firstOf(found))
 	})
-	return info, errors.Join(err, f.Close())
+	return id, errors.Join(err, f.Close())
 }
 
 // Commit closes the replacement and puts it in its place. A ledger that was there is kept

@@ -167,9 +167,7 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 		c    boltledger.ReplacementConfig
 		want string
 	}{
-		"Foreign":           {boltledger.ReplacementConfig{Backup: opened(t, pathIn(other, fileName))}, `belongs to "ledger-1"`},
-		"NotTheOneExpected": {boltledger.ReplacementConfig{Backup: opened(t, backup), Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
-		"OtherEnvironment":  {boltledger.ReplacementConfig{Backup: opened(t, backup), Info: ledger.Info{Environment: "production"}}, "environment"},
+		"Foreign": {boltledger.ReplacementConfig{Backup: opened(t, pathIn(other, fileName))}, `belongs to "ledger-1"`},
 
 		"Damaged":            {boltledger.ReplacementConfig{Backup: opened(t, damaged)}, "damaged"},
 		"NoLedger":           {boltledger.ReplacementConfig{Backup: opened(t, pathIn(source, headName))}, "damaged"},
