@@ -17,44 +17,35 @@ import (
 // returns true (nil: none); an entry that is busy is not even read. next is when the earliest of
 // those that are not ready yet becomes due; zero: there is none.
 func (l *Ledger) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
-	err = l.view(func(tx *bbolt.Tx) (err error) {
-		ready, next, err = readDue(tx, s, queue, now, limit, busy, skip)
+	err = l.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(dueBucket).Cursor()
+		prefix := queuePrefix(s, queue)
+		late := dueKeyPrefix(s, queue, now.Add(1)) // the first that is not ready
+		for k, _ := c.Seek(prefix); len(ready) < limit && k != nil && bytes.Compare(k, late) < 0; k, _ = c.Next() {
+			_, _, key, err := decodeDueKey(k)
+			if err != nil {
+				return err
+			}
+			// Asked before the entry is read: a worker that holds thousands would read them all each time.
+			if busy != nil && busy(key) {
+				continue
+			}
+			e, err := readDueEntry(tx, key)
+			if err != nil {
+				return err
+			}
+			if skip == nil || !skip(e) {
+				ready = append(ready, e)
+			}
+		}
+		// The engine sleeps until then. Nothing is lost by a crash: the index is stored, and the next start reads it again.
+		if k, _ := c.Seek(late); bytes.HasPrefix(k, prefix) {
+			_, next, _, err = decodeDueKey(k)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("read what is due to %s in %q: %w", s, queue, err)
-	}
-	return ready, next, nil
-}
-
-func readDue(tx *bbolt.Tx, s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
-	c := tx.Bucket(dueBucket).Cursor()
-	prefix := queuePrefix(s, queue)
-	late := dueKeyPrefix(s, queue, now.Add(1)) // the first that is not ready
-	for k, _ := c.Seek(prefix); len(ready) < limit && k != nil && bytes.Compare(k, late) < 0; k, _ = c.Next() {
-		_, _, key, err := decodeDueKey(k)
-		if err != nil {
-			return nil, next, err
-		}
-		// Asked before the entry is read: a worker that holds thousands would read them all each time.
-		if busy != nil && busy(key) {
-			continue
-		}
-		e, err := readDueEntry(tx, key)
-		if err != nil {
-			return nil, next, err
-		}
-		if skip == nil || !skip(e) {
-			ready = append(ready, e)
-		}
-	}
-	// The engine sleeps until then. Nothing is lost by a crash: the index is stored, and the next start reads it again.
-	if k, _ := c.Seek(late); bytes.HasPrefix(k, prefix) {
-		_, at, _, err := decodeDueKey(k)
-		if err != nil {
-			return nil, next, err
-		}
-		next = at
 	}
 	return ready, next, nil
 }

@@ -133,6 +133,7 @@ var pagesWord = []byte("pages")
 type checker struct {
 	Checked // Sound grows with what is read
 	ctx     context.Context
+	stop    error // why it stopped; nil: it has not
 	tx      *bbolt.Tx
 	bucket  []byte  // that is read
 	isWhole bool    // the check does not go on from an earlier one
@@ -154,68 +155,64 @@ type checker struct {
 // run reads each bucket once. The journal and the open entries come first: they
 // tell which others a check that goes on from an earlier one reads.
 func (c *checker) run() error {
-	steps := []func() error{
-		c.each(journalBucket, lineKey(c.Sound.Head.N+1), c.checkBlock),
-		c.each(openBucket, nil, c.checkEntry),
-		c.eachChanged(doneBucket, c.checkEntry),
-		c.eachChanged(docBucket, c.checkDocument),
-		c.each(dueBucket, nil, c.checkDue),
-		c.each(fetchesBucket, nil, c.checkFetch),
-		c.each(scanBucket, nil, checkScan),
-		c.each(arrivalBucket, nil, c.checkArrival),
-		c.each(indexBucket, nil, c.checkIndex),
-		c.each(noticeBucket, nil, c.checkNotice),
-	}
+	c.each(journalBucket, lineKey(c.Sound.Head.N+1), nil, c.checkBlock)
+	c.each(openBucket, nil, nil, c.checkEntry)
+	c.eachChanged(doneBucket, c.checkEntry)
+	c.eachChanged(docBucket, c.checkDocument)
+	c.each(dueBucket, nil, nil, c.checkDue)
+	c.each(fetchesBucket, nil, nil, c.checkFetch)
+	c.each(scanBucket, nil, nil, checkScan)
+	c.each(arrivalBucket, nil, nil, c.checkArrival)
+	c.each(indexBucket, nil, nil, c.checkIndex)
+	c.each(noticeBucket, nil, nil, c.checkNotice)
 	if c.isWhole {
-		steps = append(steps, c.checkNames)
+		c.checkNames()
 	}
-	for _, step := range append(steps, c.checkSummary) {
-		var broken *ledger.DamageError
-		switch err := recoverDamage(step); {
-		case errors.As(err, &broken): // bbolt could not go on in this bucket
-			c.report(c.missed(broken))
-		case err != nil:
-			return err
-		}
-	}
-	return nil
+	c.step(metaBucket, c.checkSummary)
+	return c.stop
 }
 
-// each is the step that checks the records of a bucket from a key on. What check
-// returns is wrong with the record.
-func (c *checker) each(bucket, from []byte, check func(k, v []byte) error) func() error {
-	return func() error { return c.visit(bucket, from, nil, check) }
+// step makes one step of the check, about a bucket, unless the check stopped.
+func (c *checker) step(bucket []byte, do func() error) {
+	if c.stop != nil {
+		return
+	}
+	c.bucket = bucket
+	err := recoverDamage(do)
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok { // bbolt could not go on in this bucket
+		c.report(c.missed(broken))
+		return
+	}
+	c.stop = err
 }
 
-// eachChanged is the step that checks the records of a bucket; where the check
-// goes on from an earlier one, those of the entries that changed.
-func (c *checker) eachChanged(bucket []byte, check func(k, v []byte) error) func() error {
-	if c.isWhole {
-		return c.each(bucket, nil, check)
-	}
-	return func() error {
-		for _, key := range slices.SortedFunc(maps.Keys(c.changed), func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }) {
-			if err := c.visit(bucket, key[:], key[:], check); err != nil {
-				return err
+// each checks the records of a bucket from a key on whose keys begin with
+// prefix. What check returns is wrong with the record.
+func (c *checker) each(bucket, from, prefix []byte, check func(k, v []byte) error) {
+	c.step(bucket, func() error {
+		cur := c.tx.Bucket(bucket).Cursor()
+		for k, v := cur.Seek(from); k != nil && bytes.HasPrefix(k, prefix); k, v = cur.Next() {
+			c.report(check(k, v))
+			if len(c.Problems) >= maxProblems {
+				return errEnough
+			}
+			if c.ctx.Err() != nil {
+				return context.Cause(c.ctx)
 			}
 		}
 		return nil
-	}
+	})
 }
 
-func (c *checker) visit(bucket, from, prefix []byte, check func(k, v []byte) error) error {
-	c.bucket = bucket
-	cur := c.tx.Bucket(bucket).Cursor()
-	for k, v := cur.Seek(from); k != nil && bytes.HasPrefix(k, prefix); k, v = cur.Next() {
-		c.report(check(k, v))
-		if len(c.Problems) >= maxProblems {
-			return errEnough
-		}
-		if c.ctx.Err() != nil {
-			return context.Cause(c.ctx)
-		}
+// eachChanged checks the records of a bucket; where the check goes on from an
+// earlier one, those of the entries that changed.
+func (c *checker) eachChanged(bucket []byte, check func(k, v []byte) error) {
+	if c.isWhole {
+		c.each(bucket, nil, nil, check)
 	}
-	return nil
+	for _, key := range slices.SortedFunc(maps.Keys(c.changed), func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }) {
+		c.each(bucket, key[:], key[:], check)
+	}
 }
 
 // report notes what is wrong in the bucket that is read; nil is nothing.

@@ -91,9 +91,9 @@ func wasTakenOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
 // checkNames checks that each record of a name leads to an entry that bears it,
 // and that the records of each name count down without a gap: those that took it
 // are then in their order. The names of all entries were looked up before.
-func (c *checker) checkNames() error {
+func (c *checker) checkNames() {
 	counted, name := uint64(0), []byte(nil)
-	err := c.visit(namesBucket, nil, nil, func(k, v []byte) error {
+	c.each(namesBucket, nil, nil, func(k, v []byte) error {
 		h, err := decodeHolder(k, v)
 		if err != nil {
 			return err
@@ -110,10 +110,9 @@ func (c *checker) checkNames() error {
 		return c.checkName(k, h)
 	})
 	// As many were found from their entries, unless one of them leads astray.
-	if err == nil && counted != c.found {
+	if c.stop == nil && counted != c.found {
 		c.report(damage("of %d names, %d lead to entries that bear them", counted, c.found))
 	}
-	return err
 }
 
 // checkName checks one record: that its entry bears the name, or may have.
