@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -69,7 +70,7 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 	q := catalog.NewQuery(words)
 	c, release := v.openCatalog()
 	n := 0
-	err := c.Search(ctx, q, a.tellLongSearch, func(h catalog.Hit) error {
+	err := c.Search(ctx, q, archive.Key{}, a.tellLongSearch, func(h catalog.Hit) error {
 		if limit > 0 && n == limit {
 			return errEnough
 		}

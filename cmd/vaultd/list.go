@@ -190,11 +190,7 @@ func (a *app) walkList(ctx context.Context, v view, f listFilter, fn func(e ledg
 	if f.limit > 0 {
 		part = min(part, f.limit+1) // one more than is told: it says that the limit left some out
 	}
-	if f.Sorting == (catalog.Sorting{}) {
-		err = c.List(ctx, f.Filter, a.tellLongSearch, each)
-	} else {
-		err = c.ListSorted(ctx, f.Filter, f.Sorting, part, a.tellLongSearch, each)
-	}
+	err = c.List(ctx, f.Filter, f.Sorting, part, a.tellLongSearch, each)
 	if errors.Is(err, errEnough) {
 		return true, release()
 	}

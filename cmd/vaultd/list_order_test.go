@@ -117,7 +117,7 @@ func TestList_SortedInParts(t *testing.T) {
 	}
 	ask := func(c *catalog.Catalog) (got []string) {
 		t.Helper()
-		err := c.ListSorted(t.Context(), catalog.Filter{}, catalog.Sorting{By: catalog.ByFolder}, 7, func(string) {}, func(e ledger.Entry) error {
+		err := c.List(t.Context(), catalog.Filter{}, catalog.Sorting{By: catalog.ByFolder}, 7, func(string) {}, func(e ledger.Entry) error {
 			got = append(got, e.Folder)
 			return nil
 		})

@@ -95,7 +95,7 @@ func (s *pageSource) Search(ctx context.Context, words []string, after archive.K
 	a, v := s.enter()
 	q := catalog.NewQuery(words)
 	c, release := v.openCatalog()
-	err = c.SearchAfter(ctx, q, after, func(string) {}, func(h catalog.Hit) error {
+	err = c.Search(ctx, q, after, func(string) {}, func(h catalog.Hit) error {
 		if f.HasMore = len(f.Hits) == limit; f.HasMore {
 			return errEnough
 		}

@@ -240,15 +240,14 @@ func (c *Catalog) countDaily(ctx context.Context) error {
 		return nil
 	}
 	notDone, err := c.countRows(ctx)
-	again := reasonToRebuild(err)
-	switch {
-	case again != nil && c.made.After(c.counted):
+	if again := reasonToRebuild(err); again != nil && c.made.After(c.counted) {
 		c.cfg.Log.Error("the catalog was made anew and differs", "why", again.why)
-	case err != nil || notDone != "":
-		return err
+		err = nil
 	}
-	c.counted = time.Now()
-	return nil
+	if err == nil && notDone == "" {
+		c.counted = time.Now()
+	}
+	return err
 }
 
 // countRows compares the number of rows in each state with the ledger's balance;

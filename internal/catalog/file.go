@@ -310,30 +310,24 @@ const rowsAtOnce = 2_000
 func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
 	start, all := c.cfg.Ledger.Head(), max(c.cfg.Ledger.Balance().Seen, 1)
 	var keys []archive.Key
-	var rows []row
-	enter := func() error {
-		err := w.enter(ctx, keys, func(archive.Key) (r row, _ error) { r, rows = rows[0], rows[1:]; return r, nil }, start)
-		keys, rows = nil, nil
-		return err
-	}
 	var done uint64
 	err := c.cfg.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-		r, err := c.rowOf(e)
-		keys, rows = append(keys, e.Key), append(rows, r)
-		if err != nil || len(rows) < rowsAtOnce {
-			return err
+		if keys = append(keys, e.Key); len(keys) < rowsAtOnce {
+			return nil
 		}
-		done += uint64(len(rows))
+		done += rowsAtOnce
 		c.mu.Lock()
 		c.told.Made = int(min(done*100/all, 99))
 		c.mu.Unlock()
-		if err = cmp.Or(context.Cause(ctx), c.cfg.CheckSpace()); err == nil {
-			err = enter()
+		err := cmp.Or(context.Cause(ctx), c.cfg.CheckSpace())
+		if err == nil {
+			err = w.enter(ctx, keys, c.readRow, start)
 		}
+		keys = keys[:0]
 		return err
 	})
 	if err == nil {
-		err = enter()
+		err = w.enter(ctx, keys, c.readRow, start)
 	}
 	if err == nil {
 		// The position comes last: a crash before this line leaves a file that was never finished.

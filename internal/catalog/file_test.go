@@ -38,7 +38,7 @@ func (w *world) mustFind(c *Catalog, words ...string) (helped bool) {
 	w.t.Helper()
 	q := NewQuery(words)
 	var got []archive.Key
-	err := c.Search(context.Background(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil })
+	err := c.Search(context.Background(), q, archive.Key{}, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil })
 	want := w.walk(q)
 	if _, is := errors.AsType[*IncompleteError](err); is {
 		kit.Check(w.t, !slices.ContainsFunc(got, func(k archive.Key) bool { return !slices.Contains(want, k) }), "%q: found %v, want some of %v", words, got, want)
@@ -272,7 +272,7 @@ func TestOpenStopped_I27_EntersWhatTheFileLacks(t *testing.T) {
 	lacks, err := c.CatchUp(t.Context())
 	kit.Check(t, err == nil && lacks == "the catalog is not complete: there is none; vaultd makes it when it starts", "status of a large ledger lacks %q (%v)", lacks, err)
 	told := ""
-	kit.Must(t, c.Search(t.Context(), NewQuery([]string{"4711"}), func(why string) { told = why }, func(Hit) error { return nil }))
+	kit.Must(t, c.Search(t.Context(), NewQuery([]string{"4711"}), archive.Key{}, func(why string) { told = why }, func(Hit) error { return nil }))
 	kit.Want(t, "a search says before", told, "the catalog is not complete: there is none")
 	kit.Want(t, "the status after", c.Status(), Status{Made: 100})
 	kit.Must(t, c.Close())
@@ -294,42 +294,6 @@ func namesIn(t *testing.T, dir string) (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
-}
-
-// A document that is erased from the ledger leaves no word in any file of a catalog that is made anew.
-func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
-	w := grown(t, 6, 100)
-	x := w.newLife()
-	m := archive.Document{Type: "Invoice", Number: "ZQXJ-4711", SenderName: "Wolperdinger Zyx", SenderIDs: []string{"DE777888999"}}
-	x.doc = &ledger.Document{AsRead: archive.AsRead{Number: m.Number, SenderName: m.SenderName, SenderIDs: m.SenderIDs[0]}}
-	x.evs = [][]ledger.Event{x.evs[0], {ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}}
-	w.goOnWith(x)
-	w.goOnWith(x)
-	traces := []string{"ZQXJ", "zqxj", "Wolperdinger", "wolperdinger", "de777888999", "wolper", "dinger", "DE777888999", "777888"}
-	cfg := w.config()
-	keep := func(gone map[archive.Key]bool) []byte {
-		w.inBubble(t, func(t *testing.T) {
-			cfg.Ledger = erasedLedger{w.led, gone}
-			stop := runUntilMade(New(cfg))
-			stop()
-		})
-		var all []byte
-		names, err := filepath.Glob(filepath.Join(w.dir, FileName+"*"))
-		for _, name := range names {
-			b, read := os.ReadFile(name)
-			all, err = append(all, b...), errors.Join(err, read)
-		}
-		kit.Must(t, err)
-		return all
-	}
-	if b := keep(nil); !bytes.Contains(b, []byte(strings.ToLower(m.SenderName))) {
-		t.Fatal("the words were never there: the test shows nothing")
-	}
-	kit.Must(t, os.Remove(filepath.Join(w.dir, FileName)))
-	for _, word := range traces {
-		kit.Check(t, !bytes.Contains(keep(map[archive.Key]bool{x.key: true}), []byte(word)),
-			"%q is still in a file", word)
-	}
 }
 
 // A disk that fills up in the middle of a batch takes nothing of the batch and damages nothing: the catalog goes on where it was.

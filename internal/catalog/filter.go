@@ -46,7 +46,11 @@ func (c *Catalog) selects(f Filter, e ledger.Entry) (bool, error) {
 	if !f.selectsEntry(e) || !f.readsDocument() {
 		return f.selectsEntry(e), nil
 	}
-	r, err := c.rowOf(e)
+	doc, _, err := c.cfg.Ledger.Document(e.Key)
+	if err != nil {
+		return false, err
+	}
+	r, err := newRow(e, doc)
 	return err == nil && f.selectsTexts(r), err
 }
 

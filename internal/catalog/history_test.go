@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -100,37 +99,5 @@ func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
 		c = New(w.config())
 		defer runUntilMade(c)()
 		w.checkHistory(c)
-	})
-}
-
-// Damage that the drawings meet lets the catalog be made anew, as damage that a search meets.
-func TestHistory_I26_DamageIsMetAndMended(t *testing.T) {
-	w := newWorld(t, 32)
-	for range 10 {
-		w.goOn(100)
-	}
-	w.inBubble(t, func(t *testing.T) {
-		c := New(w.config())
-		stop := runUntilMade(c)
-		synctest.Wait()
-		stop()
-		whole := kit.Value(os.ReadFile(c.path()))(t)
-		for i := 2 * 4096; i < len(whole); i++ { // the schema and the position are in the first pages
-			whole[i] ^= 0x55
-		}
-		kit.Must(t, os.WriteFile(c.path(), whole, 0o600))
-		c = New(w.config())
-		defer runUntilMade(c)()
-		for range 3 {
-			_, err := c.RejectedSince(t.Context(), time.Time{}, 1000)
-			_, other := c.NewestIn(t.Context(), ledger.Archived, 1000)
-			if err := errors.Join(err, other); err != nil && !strings.Contains(err.Error(), "catalog") {
-				t.Error(err)
-			}
-			time.Sleep(retryAfter + gatherTime)
-			synctest.Wait()
-		}
-		w.checkHistory(c)
-		kit.Holds(t, "the log", w.log.String(), "the catalog is made anew")
 	})
 }

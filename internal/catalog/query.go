@@ -36,20 +36,46 @@ type Hit struct {
 
 // Match returns the hit where every word of the query is found in the entry or its document; nil where one is not.
 func (q Query) Match(e ledger.Entry, doc ledger.Document) (*Hit, error) {
-	rest := q.wordsNotIn(e.Folder, e.Dest).wordsNotBeginning(marksOf(e))
 	r, err := newRow(e, doc)
 	if err != nil {
 		return nil, err
 	}
-	texts := append(r.references(), r.parties()...)
-	if rest.wordsNotIn(texts...) != nil {
-		return nil, nil
+	var texts []string
+	for _, t := range slices.Concat([]string{e.Folder, e.Dest}, r.references(), r.parties()) {
+		texts = append(texts, spellingsOf(t)...)
+	}
+	marks := marksOf(e)
+	for _, w := range q {
+		if !w.occursIn(texts) && !w.beginsOneOf(marks) {
+			return nil, nil
+		}
 	}
 	return &Hit{Entry: e, Meta: r.meta, Read: r.read}, nil
 }
 
 // OccursIn reports whether every word of the query occurs in one text.
-func (q Query) OccursIn(text string) bool { return q.wordsNotIn(text) == nil }
+func (q Query) OccursIn(text string) bool {
+	texts := spellingsOf(text)
+	return !slices.ContainsFunc(q, func(w word) bool { return !w.occursIn(texts) })
+}
+
+// occursIn reports whether the word occurs in one of some texts, which are in all their spellings.
+func (w word) occursIn(texts []string) bool {
+	return slices.ContainsFunc(texts, func(t string) bool {
+		return slices.ContainsFunc(w, func(form string) bool { return strings.Contains(t, form) })
+	})
+}
+
+// leastMark is how many characters of a key or number must be given, from its beginning.
+const leastMark = 6
+
+// beginsOneOf reports whether one of some keys and numbers begins with the word. One inside of them does not count: a key or
+// UUID holds any short number somewhere.
+func (w word) beginsOneOf(marks []string) bool {
+	return slices.ContainsFunc(marks, func(m string) bool {
+		return len(w[0]) >= min(leastMark, len(m)) && strings.HasPrefix(strings.ToLower(m), w[0])
+	})
+}
 
 // marksOf returns the key and the numbers of an entry. A word finds them by their beginning.
 func marksOf(e ledger.Entry) []string {
@@ -64,52 +90,6 @@ func marksOf(e ledger.Entry) []string {
 		marks = append(marks, string(r.Ticket.Remote))
 	}
 	return marks
-}
-
-// wordsNotIn returns the words that occur in none of the texts; nil when all do.
-func (q Query) wordsNotIn(texts ...string) Query {
-	if len(q) == 0 {
-		return nil
-	}
-	var hay []string
-	for _, t := range texts {
-		hay = append(hay, spellingsOf(t)...)
-	}
-	return q.wordsWithout(func(forms word) bool { return forms.occursInAny(hay) })
-}
-
-func (q Query) wordsWithout(found func(word) bool) Query {
-	var missing Query
-	for _, forms := range q {
-		if !found(forms) {
-			missing = append(missing, forms)
-		}
-	}
-	return missing
-}
-
-func (w word) occursInAny(hay []string) bool {
-	for _, h := range hay {
-		for _, f := range w {
-			if strings.Contains(h, f) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// leastMark is how many characters of a key or number must be given, from its beginning.
-const leastMark = 6
-
-// wordsNotBeginning returns the words with which none of the keys and numbers begins. Words inside of them do not count: a key
-// or UUID holds any short number somewhere.
-func (q Query) wordsNotBeginning(marks []string) Query {
-	return q.wordsWithout(func(forms word) bool {
-		return slices.ContainsFunc(marks, func(m string) bool {
-			return len(forms[0]) >= min(leastMark, len(m)) && strings.HasPrefix(strings.ToLower(m), forms[0])
-		})
-	})
 }
 
 var spelledOut = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")

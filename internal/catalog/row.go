@@ -33,12 +33,7 @@ func (c *Catalog) readRow(k archive.Key) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	return c.rowOf(e)
-}
-
-// rowOf returns what the catalog keeps of an entry.
-func (c *Catalog) rowOf(e ledger.Entry) (row, error) {
-	doc, _, err := c.cfg.Ledger.Document(e.Key)
+	doc, _, err := c.cfg.Ledger.Document(k)
 	if err != nil {
 		return row{}, err
 	}

@@ -21,17 +21,13 @@ func (e *IncompleteError) Error() string {
 }
 
 // Search calls fn with each entry of the ledger that the query finds, the
-// newest first, and returns what fn returns first. The catalog only proposes
+// newest first, from behind an entry on, or with a zero key all of them. It
+// returns what fn returns first. The catalog only proposes
 // candidates: each is compared with the ledger. It enters what the ledger has
 // committed before it answers; where it cannot, the error is an [*IncompleteError],
 // after what was found. tell is called with the reason when the whole ledger has to be
 // read before, which takes long.
-func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn func(Hit) error) error {
-	return c.SearchAfter(ctx, q, archive.Key{}, tell, fn)
-}
-
-// SearchAfter is Search for what stands behind an entry in the same order; a zero key: for everything.
-func (c *Catalog) SearchAfter(ctx context.Context, q Query, after archive.Key, tell func(why string), fn func(Hit) error) error {
+func (c *Catalog) Search(ctx context.Context, q Query, after archive.Key, tell func(why string), fn func(Hit) error) error {
 	return c.visit(ctx, byWords(q, after), tell, func(e ledger.Entry) error {
 		doc, _, err := c.cfg.Ledger.Document(e.Key)
 		if err != nil {
@@ -62,17 +58,12 @@ func (c *Catalog) FindNamed(ctx context.Context, name string, tell func(why stri
 	}}, tell, fn)
 }
 
-// List calls fn with each entry that the filter selects, the newest first. tell is that of Search.
-func (c *Catalog) List(ctx context.Context, f Filter, tell func(why string), fn func(ledger.Entry) error) error {
-	return c.ListSorted(ctx, f, Sorting{}, pageRows, tell, fn)
-}
-
-// ListSorted calls fn with each entry that the filter selects, in an order, and
+// List calls fn with each entry that the filter selects, in an order, and
 // returns what fn returns first. It reads the list in parts of at most so many
 // rows, some 100 bytes each. An entry that changes meanwhile is given as it is
 // then; between two parts it may be given twice or not at all. tell is that of
 // Search.
-func (c *Catalog) ListSorted(ctx context.Context, f Filter, s Sorting, part int, tell func(why string), fn func(ledger.Entry) error) error {
+func (c *Catalog) List(ctx context.Context, f Filter, s Sorting, part int, tell func(why string), fn func(ledger.Entry) error) error {
 	if !s.After.IsZero() {
 		if _, ok, err := c.cfg.Ledger.Entry(s.After); err != nil || !ok {
 			return errors.Join(err, fmt.Errorf("begin the list: no entry has the key %s", s.After))

@@ -61,14 +61,14 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 				q := NewQuery(words)
 				want := w.walk(q)
 				var got []archive.Key
-				kit.Must(t, c.Search(t.Context(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil }))
+				kit.Must(t, c.Search(t.Context(), q, archive.Key{}, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil }))
 				kit.Need(t, slices.Equal(got, want),
 					"seed %d, round %d, %q: found %v, want %v", seed, round, words, got, want)
 				found += len(got)
 				var pages []archive.Key
 				for after := (archive.Key{}); ; after = pages[len(pages)-1] {
 					n := 0
-					err := c.SearchAfter(t.Context(), q, after, neverTold, func(h Hit) error {
+					err := c.Search(t.Context(), q, after, neverTold, func(h Hit) error {
 						if n++; n > 7 {
 							return errEnough
 						}
@@ -113,7 +113,7 @@ func TestSearch_I32_StoppedLongAgo(t *testing.T) {
 	c.cfg.Ledger = farLedger{w.led}
 	c.noteFault(errors.New("no room"), retryAfter)
 	found := 0
-	err := c.List(t.Context(), Filter{Drop: "acme"}, neverTold, func(ledger.Entry) error { found++; return nil })
+	err := c.List(t.Context(), Filter{Drop: "acme"}, Sorting{}, pageRows, neverTold, func(ledger.Entry) error { found++; return nil })
 	kit.Check(t, found > 0 && err != nil && err.Error() == "the answer is not complete: the catalog is not complete: no room", "%d found, %v", found, err)
 	w.comparePages(c, Filter{}, Sorting{})
 	w.comparePages(c, Filter{}, Sorting{Reverse: true})
@@ -163,7 +163,7 @@ func (w *world) compareListed(c *Catalog) {
 		}
 	}
 	var got, want []archive.Key
-	kit.Must(w.t, c.List(context.Background(), f, neverTold, add(&got)))
+	kit.Must(w.t, c.List(context.Background(), f, Sorting{}, pageRows, neverTold, add(&got)))
 	kit.Must(w.t, w.led.EntriesNewestFirst(add(&want)))
 	kit.Need(w.t, slices.Equal(got, want), "%+v: %v, want %v", f, got, want)
 }

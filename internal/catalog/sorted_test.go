@@ -23,7 +23,7 @@ import (
 // listSorted lists in an order, reading so many ranks at once, and stops after a limit.
 func (w *world) listSorted(c *Catalog, f Filter, s Sorting, part, limit int) (keys []archive.Key) {
 	w.t.Helper()
-	err := c.ListSorted(context.Background(), f, s, part, neverTold, func(e ledger.Entry) error {
+	err := c.List(context.Background(), f, s, part, neverTold, func(e ledger.Entry) error {
 		if len(keys) == limit {
 			return errEnough
 		}
@@ -246,7 +246,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 			kit.Want(t, name, strings.Join(got, " "), row.want)
 		}
 	}
-	err := c.ListSorted(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil)
+	err := c.List(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil)
 	kit.Check(t, err != nil && strings.Contains(err.Error(), "no entry has the key"), `err = %v, want an error, err with "no entry has the key"`, err)
 }
 

@@ -130,7 +130,7 @@ func (c *campaign) askCatalog(dir string, l *boltledger.Ledger, entries []ledger
 			}
 		}
 		slices.SortFunc(want, func(a, b archive.Key) int { return bytes.Compare(b[:], a[:]) })
-		err := cat.Search(ctx, q, func(string) {}, func(h catalog.Hit) error { got = append(got, h.Entry.Key); return nil })
+		err := cat.Search(ctx, q, archive.Key{}, func(string) {}, func(h catalog.Hit) error { got = append(got, h.Entry.Key); return nil })
 		if err != nil || !slices.Equal(got, want) {
 			return fmt.Errorf("find %q gives %v, %v, the ledger holds %v", words, got, err, want)
 		}
