@@ -15,13 +15,15 @@
 // The outside head (ledger.head.N) may be behind the ledger, never ahead; a
 // ledger that is behind its head was rolled back and is refused.
 //
-// The files: open.go opens, committer.go queues and commits, groupcommit.go
-// builds one commit, sharednames.go holds what no entry can know alone, names.go
-// finds an entry by its names, read.go, queues.go and attention.go
+// The files: open.go opens, inspect.go opens a file to read it, file.go opens
+// and locks one, committer.go queues and commits, groupcommit.go builds one
+// commit, sharednames.go holds what no entry can know alone, names.go finds an
+// entry by its names, safemode.go commits marks, read.go, queues.go and attention.go
 // answer questions, parts.go reads much in short transactions, fetches.go
 // keeps the budget of downloads, verify.go checks everything, or what came
 // since an earlier check, arrivals.go keeps what comes in from a service,
-// replace.go restores, copy.go copies the file as it is at one moment, pages.go
+// headfile.go keeps the outside head, replace.go restores, place.go puts a lost
+// file back, copy.go copies the file as it is at one moment, pages.go
 // checks its pages, backup.go makes a backup of such a copy, record.go and
 // schema.go are the stored form.
 package boltledger

@@ -68,7 +68,7 @@ func (l *Ledger) checkPages(ctx context.Context) error {
 	if l.probe == nil {
 		return l.checkPagesHere(ctx)
 	}
-	f, err := l.duplicateFile()
+	f, err := duplicate(l.file)
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// duplicateFile returns another descriptor of the open ledger file, which may
-// have lost its name.
-func (l *Ledger) duplicateFile() (*os.File, error) { return duplicate(l.file) }
-
+// duplicate returns another descriptor of an open file, which may have lost its
+// name.
 func duplicate(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
