@@ -243,7 +243,7 @@ func (c *Custody) OpenFile(id archive.ExtractID, stored string) (io.ReadCloser, 
 	return file, nil
 }
 
-// openHeld opens a file that is held, at rel in dir. One that is missing is a *ChangedError.
+// openHeld opens a file that is held, at rel in dir. A missing one is a *ChangedError.
 func openHeld(dir *durable.Dir, rel, path string) (*os.File, fs.FileInfo, error) {
 	file, info, err := durable.OpenRegular(dir.Root(), rel)
 	if errors.Is(err, fs.ErrNotExist) {

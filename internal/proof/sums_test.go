@@ -98,7 +98,7 @@ func ordered(r Report, entries uint64) string {
 	return fmt.Sprintf("%+v", r)
 }
 
-// What is wrong behind the sums is found from there on.
+// A fault behind the sums is found from there on.
 func TestSums_I12_FindsWhatIsWrongSince(t *testing.T) {
 	for name, spoil := range map[string]func(b *book){
 		"Revision":     func(b *book) { b.spoil(2, func(e *ledger.Entry) { e.Rev++ }) },

@@ -14,7 +14,7 @@ import (
 	"vaultd/internal/proof"
 )
 
-// parseDelivery returns what a delivery note proves. Where the service cannot be asked, nothing else proves a delivery.
+// parseDelivery returns what a delivery note proves. Nothing else proves a delivery by a service that cannot be asked.
 func (d Drop) parseDelivery(text []byte, environment string) (ev evidence, err error) {
 	note, err := proof.ParseDelivery(text)
 	if err != nil {

@@ -53,7 +53,7 @@ func isBadReceipt(err error) bool {
 }
 
 // readEvidence reads the note of a folder, and compares the files beside it with what the note lists. A note that cannot be believed is a
-// *badReceiptError; any other error is of the file system. Where the folder is one of a later pass, its files need not have been compared.
+// *badReceiptError; any other error is of the file system. The files of a folder of a later pass need not have been compared.
 func (p *comparison) readEvidence(ctx context.Context, d Drop, l drop.PlacedFolder, kind drop.Kind, pass int) (ev evidence, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	// Something is mounted over the folder: what lies there is not what was placed.
@@ -143,7 +143,7 @@ func (n noted) parse(note string, state ledger.State) (ev evidence, ended time.T
 	return ev, ended, err
 }
 
-// readNoteFile reads a note of vaultd's in a folder. One that is missing, too large or no file is a *badReceiptError.
+// readNoteFile reads a note of vaultd's in a folder. A missing or too large one, or one that is no file, is a *badReceiptError.
 func readNoteFile(dir *durable.Dir, name string) ([]byte, error) {
 	file, info, err := durable.OpenRegular(dir.Root(), name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,7 +30,7 @@ func (ev *evidence) passOf() int {
 	return pass
 }
 
-// readPlaced reads the archived or the delivered folders of a drop. One that the ledger does not know gets an entry by its note, and an entry that
+// readPlaced reads the archived or the delivered folders of a drop. A folder that the ledger does not know gets an entry by its note, and an entry that
 // is not packed yet learns from a note what was packed.
 func (p *comparison) readPlaced(ctx context.Context, d Drop, kind drop.Kind) error {
 	later := map[drop.Inode]int{} // the passes of those that are not read yet
@@ -140,7 +140,7 @@ func (p *comparison) openPlaced(ctx context.Context, d Drop, ev evidence) error 
 		by, taken, err = p.Book.FindByID(r.ID)
 	}
 	if err == nil && taken && ev.unsigned == "" && !d.Route.IsAsked() {
-		// What was rejected before may have been dropped again, and delivered then: the note is the later word.
+		// A rejected document may have been dropped again, and delivered then: the note is the later word.
 		var admitted bool
 		if first, admitted, err = p.findPredecessor(ctx, ev.sealed(), d.Route, d.Vault); admitted && first != nil {
 			taken, r.Supersedes = false, first.Key

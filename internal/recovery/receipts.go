@@ -30,8 +30,7 @@ func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, env
 		return nil, err
 	}
 	defer dir.Close() // read-only
-	// Whoever wrote the receipt: the folder stays here until an operator
-	// decides.
+	// The folder stays here until an operator decides, whoever wrote the receipt.
 	ev, err := d.readNote(dir, drop.Archived, environment, nil)
 	if err == nil {
 		err = d.compareFiles(ctx, dir, &ev)

@@ -240,7 +240,7 @@ func (f *fit) model() model {
 	return m
 }
 
-// of returns what an upload of that many bytes takes. What is far larger than all that was
+// of returns what an upload of that many bytes takes. An upload far larger than all that were
 // seen may take as much longer as it is larger.
 func (m model) of(bytes int64) time.Duration {
 	b := float64(bytes)
