@@ -215,7 +215,7 @@ func readIndexed(tx *bbolt.Tx, _, k, _ []byte) (a arrival.Arrival, err error) {
 // in parts, as Arrivals does; one that changes meanwhile is seen once, as
 // before or as after the change.
 func (l *Ledger) ArrivalsNewestFirst(fn func(arrival.Arrival) error) error {
-	r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{arrivalBucket}, in: newestFirst, decode: func(_ *bbolt.Tx, _, k, v []byte) (arrival.Arrival, error) {
+	r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{arrivalBucket}, newestFirst: true, decode: func(_ *bbolt.Tx, _, k, v []byte) (arrival.Arrival, error) {
 		return decodeArrival(k, v)
 	}}
 	return r.each(l, fn)

@@ -18,22 +18,15 @@ const (
 	partBytes   = 256 << 10
 )
 
-// order is in which direction records are read.
-type order bool
-
-const (
-	oldestFirst order = false
-	newestFirst order = true
-)
-
 // reading says which records are read, and in which order.
 type reading[T any] struct {
 	what    string   // for errors
 	buckets [][]byte // merged in the order of their keys
-	prefix  []byte   // of their keys; only with oldestFirst
-	from    []byte   // the rest of the first key; only with oldestFirst
-	in      order
+	prefix  []byte   // of their keys
+	from    []byte   // the rest of the first key
 	decode  func(tx *bbolt.Tx, bucket, k, v []byte) (T, error)
+
+	newestFirst bool // from the last key to the first; without a prefix
 }
 
 // each calls fn with each record, and returns what fn returns first. A record
@@ -72,7 +65,7 @@ type record struct{ bucket, key, value []byte }
 
 // compare compares two records in the order of reading.
 func (r reading[T]) compare(a, b record) int {
-	if r.in == newestFirst {
+	if r.newestFirst {
 		a, b = b, a
 	}
 	return bytes.Compare(a.key, b.key)
@@ -113,9 +106,9 @@ func (r reading[T]) follow(tx *bbolt.Tx, bucket, after []byte) (found []record, 
 	var k, v []byte
 	step := c.Next
 	switch {
-	case r.in == oldestFirst && after == nil:
+	case !r.newestFirst && after == nil:
 		k, v = c.Seek(slices.Concat(r.prefix, r.from))
-	case r.in == oldestFirst:
+	case !r.newestFirst:
 		k, v = c.Seek(append(bytes.Clone(after), 0))
 	default:
 		step = c.Prev

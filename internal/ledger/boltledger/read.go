@@ -103,23 +103,25 @@ func (l *Ledger) lookUpName(name []byte) (key archive.Key, ok bool, err error) {
 // returns first. It reads in parts: an entry that changes meanwhile is seen as before or as
 // after the change.
 func (l *Ledger) EntriesOldestFirst(fn func(ledger.Entry) error) error {
-	return readingOf(oldestFirst, openBucket, doneBucket).each(l, fn)
+	return readingOf(openBucket, doneBucket).each(l, fn)
 }
 
 // EntriesNewestFirst calls fn with every entry, the newest first, as EntriesOldestFirst does.
 func (l *Ledger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
-	return readingOf(newestFirst, openBucket, doneBucket).each(l, fn)
+	r := readingOf(openBucket, doneBucket)
+	r.newestFirst = true
+	return r.each(l, fn)
 }
 
 // OpenEntries calls fn with every entry that is not at rest: those on their way and those
 // that need a person. It reads as EntriesOldestFirst does, and reads no other entry.
 func (l *Ledger) OpenEntries(fn func(ledger.Entry) error) error {
-	return readingOf(oldestFirst, openBucket).each(l, fn)
+	return readingOf(openBucket).each(l, fn)
 }
 
 // readingOf reads the entries of buckets.
-func readingOf(in order, buckets ...[]byte) reading[ledger.Entry] {
-	return reading[ledger.Entry]{what: "entries", buckets: buckets, in: in, decode: func(_ *bbolt.Tx, bucket, k, v []byte) (ledger.Entry, error) {
+func readingOf(buckets ...[]byte) reading[ledger.Entry] {
+	return reading[ledger.Entry]{what: "entries", buckets: buckets, decode: func(_ *bbolt.Tx, bucket, k, v []byte) (ledger.Entry, error) {
 		return decodeEntryAt(bucket, k, v)
 	}}
 }

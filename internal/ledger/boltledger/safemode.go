@@ -129,7 +129,7 @@ func (s safeRecord) joinedWith(old safeRecord) safeRecord {
 func (l *Ledger) requireReconcile() error {
 	// The time of the mark, also when a crash spread the work over two starts.
 	at := archive.Instant{Wall: l.state.Safe.Since}
-	err := readingOf(oldestFirst, openBucket).inParts(l, func(part []ledger.Entry) error {
+	err := readingOf(openBucket).inParts(l, func(part []ledger.Entry) error {
 		var cs []ledger.Change
 		for _, e := range part {
 			// A former start that crashed has marked it already.
