@@ -206,7 +206,7 @@ func (a *app) warnOfConfigFault(cfg config.Config) {
 // runLocally opens the ledger in this process and calls do with it, as the owner of state_dir.
 func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
 	return a.asOwner(cfg.StateDir, func() error {
-		l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, a.probeLedger(ctx))
+		l, closeLedger, err := a.openLedger(ctx, cfg)
 		if err != nil {
 			return explainMissingLedger(cfg, err)
 		}
@@ -218,12 +218,15 @@ func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context
 	})
 }
 
-// probeLedger checks the pages of a ledger that a process left open.
-func (a *app) probeLedger(ctx context.Context) func(*os.File) error {
-	return func(f *os.File) error {
-		fmt.Fprintln(a.stderr, "a process ended with the ledger open: its pages are checked first, which takes long where it is large")
+// openLedger opens the ledger in this process, and tells people why they wait
+// where a process left it open.
+func (a *app) openLedger(ctx context.Context, cfg config.Config) (l *boltledger.Ledger, closeIt func() error, err error) {
+	return statedir.OpenLedger(cfg.StateDir, cfg.Location, func(f *os.File) error {
+		if l == nil { // else it is verified
+			fmt.Fprintln(a.stderr, "a process ended with the ledger open: its pages are checked first, which takes long where it is large")
+		}
 		return selfcheck.Probe(ctx, thisProgram, f)
-	}
+	})
 }
 
 func (a *app) insideView() view {

@@ -42,6 +42,8 @@ func TestRun_I15_I26_ALedgerLeftOpen(t *testing.T) {
 	kit.Holds(t, "what status says while it waits", errs, "its pages are checked first")
 	kit.Check(t, code == 0 || code == exitPerson, "status of a sound ledger that was left open: exit %d\n%s%s", code, out, errs)
 	kit.Fails(t, "the marker after it", kit.Err(os.Lstat(marker)), os.ErrNotExist)
+	_, errs, _ = runHere("--config", s.config, "verify", "--whole")
+	kit.Lacks(t, "a check of a ledger that was closed", errs, "a process ended")
 
 	spoilNames(t, file)
 	leaveOpen()

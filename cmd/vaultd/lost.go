@@ -77,7 +77,7 @@ func explainMissingLedger(cfg config.Config, err error) error {
 // identity of that ledger for the new one, because drop folders may carry it already. ok is false when the ledger has entries, or is
 // bound as the configuration says.
 func (a *app) rebindEmpty(ctx context.Context, cfg config.Config) (id string, ok bool, err error) {
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, a.probeLedger(ctx))
+	l, closeLedger, err := a.openLedger(ctx, cfg)
 	if err != nil {
 		return "", false, err
 	}
