@@ -158,7 +158,7 @@ func (b *backedUp) listProblems(ctx context.Context) error {
 		return fmt.Errorf("read the backup: %w", err)
 	}
 	defer f.Close() // read-only
-	found, err := selfcheck.Verification{Whole: true, Now: time.Now, Executable: thisProgram}.VerifyFile(ctx, f, time.UTC)
+	found, err := selfcheck.Verification{Whole: true, Now: time.Now, Executable: thisProgram}.VerifyFile(ctx, f)
 	for _, p := range found.Problems[:min(len(found.Problems), present.NamedAtMost)] {
 		b.Problems = append(b.Problems, p.String())
 	}

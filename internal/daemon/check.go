@@ -84,7 +84,12 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 
 // selfChecker returns what makes one check.
 func (d *Daemon) selfChecker() *selfcheck.Checker {
-	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, StateDir: d.cfg.StateDir, MinFree: d.cfg.SpoolMinFree, Program: d.cfg.Program, Executable: d.cfg.Executable, Now: d.cfg.Now, KeptFound: d.recordKept}
+	return &selfcheck.Checker{Verification: d.verification(), Ledger: d.ledger, Spool: d.spool, Drops: d.drops, MinFree: d.cfg.SpoolMinFree, KeptFound: d.recordKept}
+}
+
+// verification says how the whole ledger is verified.
+func (d *Daemon) verification() selfcheck.Verification {
+	return selfcheck.Verification{StateDir: d.cfg.StateDir, Program: d.cfg.Program, Executable: d.cfg.Executable, Whole: true, Now: func() time.Time { return d.cfg.Now().Wall }}
 }
 
 // recordKept commits what a check found of a kept folder. An entry that changed

@@ -55,9 +55,8 @@ func (d *Daemon) checkPlace(ctx context.Context) {
 
 // putBack has the ledger checked and put back.
 func (d *Daemon) putBack(ctx context.Context) error {
-	how := d.selfChecker().Verification()
 	return d.ledger.PutBack(ctx, d.cfg.SpoolMinFree, func(ctx context.Context, f *os.File) ([]ledger.Problem, error) {
-		v, err := how.VerifyFile(ctx, f, d.ledger.Location())
+		v, err := d.verification().VerifyFile(ctx, f)
 		return v.Problems, err
 	})
 }

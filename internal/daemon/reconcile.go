@@ -25,7 +25,7 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 	drops, done, why := d.openFolders()
 	defer done()
 	verify := func(ctx context.Context) ([]ledger.Problem, error) {
-		v, err := d.selfChecker().Verification().VerifyCopy(ctx, d.ledger, d.cfg.SpoolMinFree)
+		v, err := d.verification().VerifyCopy(ctx, d.ledger, d.cfg.SpoolMinFree)
 		return v.Problems, err
 	}
 	all := operator.Comparison{Ledger: d.ledger, Verify: verify, Archive: d.cfg.Archive, Drops: drops, Away: why, Accept: accept, Grace: d.cfg.Grace, Now: d.cfg.Now}

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
@@ -316,7 +315,7 @@ func TestLook_I12_UnreadableForAWhile(t *testing.T) {
 				h.must(unix.Stat(h.path, &changed))
 				look := func(after time.Duration, unread, found int) {
 					c := h.d.selfChecker()
-					c.Now = func() archive.Instant { return archive.Instant{Wall: time.Unix(changed.Ctim.Unix()).Add(after)} }
+					c.Now = func() time.Time { return time.Unix(changed.Ctim.Unix()).Add(after) }
 					r := c.Check(h.t.Context())
 					kit.Want(t, "unread", len(r.Unread), unread)
 					kit.Want(t, "newly found", r.Kept, found)
@@ -354,7 +353,7 @@ func TestLook_I12_I26_NeverEnds(t *testing.T) {
 		for range 3 { // each is ended after it began, as by a reload
 			ctx, end := context.WithCancel(h.t.Context())
 			c := h.d.selfChecker()
-			c.Now = func() archive.Instant { end(); return archive.Instant{Wall: time.Now()} }
+			c.Now = func() time.Time { end(); return time.Now() }
 			kit.Want(t, "the check came to its end", c.CheckFiles(ctx, &selfcheck.Result{}) == nil, false)
 			h.waits(24 * 60)
 		}

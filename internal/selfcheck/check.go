@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
@@ -35,15 +34,11 @@ func (c Result) OK() bool {
 
 // Checker is what one check reads.
 type Checker struct {
-	Ledger      *boltledger.Ledger
-	Spool       *spool.Spool
-	Drops       []*dropwork.Drop
-	Environment string
-	StateDir    string // holds the checkpoint; empty: none is left
-	MinFree     int64  // bytes that stay free on its disk
-	Program     string // version of this program, for the checkpoint
-	Executable  string // as [Verification] has it
-	Now         func() archive.Instant
+	Verification
+	Ledger  *boltledger.Ledger
+	Spool   *spool.Spool
+	Drops   []*dropwork.Drop
+	MinFree int64 // bytes that stay free on the disk of the state directory
 
 	// KeptFound commits what was found of the kept folder of an entry. It returns
 	// false where the entry changed meanwhile.
@@ -89,22 +84,17 @@ func (c *Checker) Check(ctx context.Context) (r Result) {
 			r.Unread = append(r.Unread, "the rest was not read: "+err.Error())
 		}
 	}
-	r.At = c.Now().Wall
+	r.At = c.Now()
 	return r
 }
 
 // LastChecked returns when the whole ledger was checked last without a finding,
 // or where that is unknown when it was made.
 func (c *Checker) LastChecked() time.Time {
-	if past, _ := c.Verification().readCheckpoint(c.Ledger); past != nil { // why it cannot be read is said by the check
+	if past, _ := c.readCheckpoint(c.Ledger); past != nil { // why it cannot be read is said by the check
 		return past.Whole
 	}
 	return c.Ledger.Info().Created
-}
-
-// Verification is how a check verifies the ledger: all of it.
-func (c *Checker) Verification() Verification {
-	return Verification{StateDir: c.StateDir, Program: c.Program, Executable: c.Executable, Whole: true, Now: func() time.Time { return c.Now().Wall }}
 }
 
 // checkLedger verifies the whole ledger: chain, records, indexes, the journal replayed, and the balance. Without a finding
@@ -115,7 +105,7 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 			found = append(found, what)
 		}
 	}
-	v, err := c.Verification().VerifyCopy(ctx, c.Ledger, c.MinFree)
+	v, err := c.VerifyCopy(ctx, c.Ledger, c.MinFree)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"vaultd/internal/archive"
@@ -86,15 +85,6 @@ func (o Verification) writeCheckpoint(ctx context.Context, c checkpoint) error {
 	defer f.Discard()
 	if _, err := f.Write(append(found, '\n')); err != nil {
 		return err
-	}
-	// If root runs the command, the file must be the daemon's all the same:
-	// else the daemon could not read it.
-	if info, err := dir.Stat(); err == nil && os.Geteuid() == 0 {
-		if owner, ok := info.Sys().(*syscall.Stat_t); ok {
-			if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
-				return err
-			}
-		}
 	}
 	// A crash before this leaves the former checkpoint, and a file that the next one replaces.
 	return f.Commit()

@@ -31,15 +31,11 @@ import (
 // ChildCommand is the argument of a process that must call PrepareChild and RunChild.
 const ChildCommand = "check-copy"
 
-const (
-	copyInIt = 3       // the child's descriptor of the copy
-	mostSaid = 4 << 10 // bytes of a child's error output that are kept
-)
+const copyInIt = 3 // the child's descriptor of the copy
 
 // question is what a child is asked.
 type question struct {
 	How   Verification
-	Zone  string
 	At    time.Time
 	Probe bool // check the pages alone
 }
@@ -47,7 +43,7 @@ type question struct {
 // answer is what a child found.
 type answer struct {
 	Found  Verified
-	Damage string // that a probe found
+	Damage string // that kept it from being read
 	Error  string // why nothing is known
 }
 
@@ -57,19 +53,10 @@ const Longest = 6 * time.Hour
 // ErrSlow says that a check took too long.
 var ErrSlow = fmt.Errorf("the check of its file took more than %s and was given up: it is unchecked", Longest)
 
-// verifyInChild verifies a copy in a child process.
-func (o Verification) verifyInChild(ctx context.Context, f *os.File, loc *time.Location) (Verified, error) {
-	v, err := askChild(ctx, o.Executable, f, question{How: o, Zone: loc.String(), At: o.Now()})
-	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
-		return damagedPages(broken.What), nil
-	}
-	return v, err
-}
-
 // Probe has a child check the pages of a ledger file. The error is a
 // [ledger.DamageError] or [ErrSlow], or says why else the pages are unchecked.
 func Probe(ctx context.Context, executable string, f *os.File) error {
-	_, err := askChild(ctx, executable, f, question{Zone: time.UTC.String(), Probe: true})
+	_, err := askChild(ctx, executable, f, question{Probe: true})
 	return err
 }
 
@@ -95,30 +82,33 @@ func askChild(ctx context.Context, executable string, f *os.File, q question) (v
 	defer cancel()
 	c := exec.CommandContext(ctx, executable, ChildCommand)
 	q.How.Executable = ""
-	var in, out bytes.Buffer
+	var in bytes.Buffer
 	if err := gob.NewEncoder(&in).Encode(q); err != nil {
 		return v, err
 	}
-	said := &beginning{}
-	c.Stdin, c.Stdout, c.Stderr, c.ExtraFiles = &in, &out, said, []*os.File{f}
+	c.Stdin, c.ExtraFiles = &in, []*os.File{f}
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOTRACEBACK=none")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	runtime.LockOSThread() // the child ends with the thread that started it
-	err = c.Run()
+	out, err := c.Output()
 	runtime.UnlockOSThread()
 	var a answer
 	if err == nil {
-		err = gob.NewDecoder(&out).Decode(&a)
+		err = gob.NewDecoder(bytes.NewReader(out)).Decode(&a)
 	}
 	ended, hasEnded := errors.AsType[*exec.ExitError](err)
+	said := ""
+	if hasEnded {
+		said = string(ended.Stderr) // its beginning and end
+	}
 	switch {
 	case ctx.Err() != nil:
 		return v, wantError{context.Cause(ctx)}
-	case hasEnded && isOfDamage(ended.Sys().(syscall.WaitStatus), said.text):
+	case hasEnded && isOfDamage(ended.Sys().(syscall.WaitStatus), said):
 		return v, &ledger.DamageError{What: "reading its pages ended the process that checked them: " + ended.String()}
 	case err != nil:
 		err = fmt.Errorf("the process that checks the ledger ended without an answer: %w", err)
-		if hasEnded && (ended.Sys().(syscall.WaitStatus).Signaled() || strings.Contains(said.text, "fatal error: ")) {
+		if hasEnded && (ended.Sys().(syscall.WaitStatus).Signaled() || strings.Contains(said, "fatal error: ")) {
 			err = wantError{err}
 		}
 		return v, err
@@ -146,14 +136,6 @@ const goCrash = 2
 // panic, an endless recursion, a fault of memory.
 var damageSays = []string{"panic: ", "fatal error: stack overflow", "SIGSEGV", "SIGBUS"}
 
-// beginning keeps the beginning of what is written to it.
-type beginning struct{ text string }
-
-func (t *beginning) Write(b []byte) (int, error) {
-	t.text += string(b[:min(len(b), mostSaid-len(t.text))])
-	return len(b), nil
-}
-
 // PrepareChild lets the process that calls it give way to all others, as far as
 // its unit allows that.
 func PrepareChild() {
@@ -177,20 +159,17 @@ func RunChild(ctx context.Context, in io.Reader, out io.Writer) (exit int) {
 	if err := gob.NewDecoder(in).Decode(&q); err != nil {
 		return 1
 	}
-	loc, err := time.LoadLocation(q.Zone)
-	if err != nil {
-		return 1
-	}
 	var a answer
+	var err error
 	f := os.NewFile(copyInIt, "copy")
 	if q.Probe {
 		err = boltledger.ProbeFile(ctx, f)
-		if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
-			a.Damage, err = broken.What, nil
-		}
 	} else {
 		q.How.Now = func() time.Time { return q.At }
-		a.Found, err = q.How.verifyHere(ctx, f, loc)
+		a.Found, err = q.How.VerifyFile(ctx, f)
+	}
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
+		a.Damage, err = broken.What, nil
 	}
 	if a.Error = textOf(err); gob.NewEncoder(out).Encode(a) != nil {
 		return 1

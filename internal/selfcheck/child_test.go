@@ -96,7 +96,7 @@ func TestChild_I15_FindsTheSame(t *testing.T) {
 func TestChild_I26_HowItEnds(t *testing.T) {
 	p := newPlace(t, "ledger-1")
 	p.finish(p.send())
-	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Executable: "/proc/self/exe", Now: p.instant}
+	c := &Checker{Verification: p.inChild(), Ledger: p.Ledger.Ledger}
 	const damaged, mayPass, other = "damaged", "may pass", "other"
 	for end, want := range map[string]string{
 		"panic": damaged, "circle": damaged, "unknown": other, strconv.Itoa(int(syscall.SIGSEGV)): damaged, strconv.Itoa(int(syscall.SIGBUS)): damaged,

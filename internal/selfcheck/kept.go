@@ -44,7 +44,7 @@ func (c *Checker) beginLooks() map[string]*look {
 	}
 	for _, d := range c.Drops {
 		last := d.LastKeptScan()
-		l := &look{drop: d, began: c.Now().Wall, since: last.Since, away: d.CheckUsable() != nil}
+		l := &look{drop: d, began: c.Now(), since: last.Since, away: d.CheckUsable() != nil}
 		if l.since.IsZero() || l.since.After(l.began) { // else the first look would read the whole archive
 			l.since = l.began.Add(-firstSince)
 			// Noted at once: people must learn of looks that never end.

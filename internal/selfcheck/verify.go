@@ -93,44 +93,35 @@ func (o Verification) CheckCopy(ctx context.Context, l *boltledger.Ledger, keep 
 		return nil, v, err
 	}
 	defer end()
-	f, v, err = o.checkOneCopy(ctx, l, keep)
-	if err != nil || !v.IsDamaged() {
-		return f, v, err
+	for isSecond := false; ; isSecond = true {
+		if f, err = l.Copy(ctx, keep); err == nil {
+			if v, err = o.VerifyFile(ctx, f); err != nil {
+				err = errors.Join(err, f.Close())
+			}
+		}
+		if err != nil && isSecond {
+			err = fmt.Errorf("a copy of the ledger looks damaged, and a second one could not be checked: %w", err)
+		}
+		if err != nil || isSecond || !v.IsDamaged() {
+			return f, v, err
+		}
+		if err := f.Close(); err != nil {
+			return nil, v, err
+		}
 	}
-	if err = f.Close(); err == nil {
-		f, v, err = o.checkOneCopy(ctx, l, keep)
-	}
-	if err != nil {
-		return nil, v, fmt.Errorf("a copy of the ledger looks damaged, and a second one could not be checked: %w", err)
-	}
-	return f, v, nil
 }
 
-func (o Verification) checkOneCopy(ctx context.Context, l *boltledger.Ledger, keep int64) (f *os.File, v Verified, err error) {
-	if f, err = l.Copy(ctx, keep); err != nil {
-		return nil, v, err
+// VerifyFile verifies an open copy of a ledger.
+func (o Verification) VerifyFile(ctx context.Context, f *os.File) (v Verified, err error) {
+	if o.Executable != "" {
+		v, err = askChild(ctx, o.Executable, f, question{How: o, At: o.Now()})
+	} else {
+		err = boltledger.CheckOpenFile(ctx, f, time.UTC, func(c *boltledger.Ledger) (err error) {
+			v, err = o.Verify(ctx, c)
+			return err
+		})
 	}
-	if v, err = o.VerifyFile(ctx, f, l.Location()); err != nil {
-		return nil, v, errors.Join(err, f.Close())
-	}
-	return f, v, nil
-}
-
-// VerifyFile verifies an open copy of a ledger, whose days are counted by loc.
-func (o Verification) VerifyFile(ctx context.Context, f *os.File, loc *time.Location) (Verified, error) {
-	if o.Executable == "" {
-		return o.verifyHere(ctx, f, loc)
-	}
-	return o.verifyInChild(ctx, f, loc)
-}
-
-// verifyHere verifies a copy in this process.
-func (o Verification) verifyHere(ctx context.Context, f *os.File, loc *time.Location) (v Verified, err error) {
-	err = boltledger.CheckOpenFile(ctx, f, loc, func(c *boltledger.Ledger) (err error) {
-		v, err = o.Verify(ctx, c)
-		return err
-	})
-	if broken, ok := errors.AsType[*ledger.DamageError](err); ok { // it cannot even be opened
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok { // no more than that can be read
 		return damagedPages(broken.What), nil
 	}
 	return v, err

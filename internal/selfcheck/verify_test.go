@@ -66,11 +66,15 @@ func (p *place) verify(how Verification) Verified {
 	return v
 }
 
-func (p *place) verifyWhole() Verified {
-	p.t.Helper()
+func (p *place) whole() Verification {
 	how := p.how()
 	how.Whole = true
-	return p.verify(how)
+	return how
+}
+
+func (p *place) verifyWhole() Verified {
+	p.t.Helper()
+	return p.verify(p.whole())
 }
 
 // edit changes the ledger's file behind its back.
@@ -270,7 +274,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 		p.finish(p.send())
 	}
 	// The daemon's check does not stop the work for it, and leaves the evidence.
-	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: p.instant}
+	c := &Checker{Verification: p.whole(), Ledger: p.Ledger.Ledger}
 	found, err := c.checkLedger(t.Context())
 	kit.Check(t, err == nil && len(found) <= 0, "the daemon's check found %v (%v), want nothing", found, err)
 	v := p.verify(p.how())
@@ -338,7 +342,7 @@ func TestCheck_I26_NoRoomForACopy(t *testing.T) {
 	if canClone(t, p.Dir) {
 		t.Skipf("the file system of %s clones files, and a clone needs no room", p.Dir)
 	}
-	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, MinFree: math.MaxInt64 / 2, Program: "1.2.0", Now: p.instant}
+	c := &Checker{Verification: p.whole(), Ledger: p.Ledger.Ledger, MinFree: math.MaxInt64 / 2}
 	r := c.Check(t.Context())
 	kit.Holds(t, "why it was not made", r.Failed, "no room", p.Dir)
 	kit.Want(t, "findings", len(r.Ledger), 0)
@@ -356,7 +360,7 @@ func TestCheck_I15_ACopyThatCannotBeOpened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, "ledger-1")
 			p.finish(p.send())
-			c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: p.instant}
+			c := &Checker{Verification: p.whole(), Ledger: p.Ledger.Ledger}
 			spoil(p)
 			r := c.Check(t.Context())
 			kit.Check(t, len(r.Ledger) > 0 && r.Failed == "", "the check found %q and failed with %q, want damage found", r.Ledger, r.Failed)
@@ -376,5 +380,3 @@ func (p *place) spoilPages() {
 	_, err := f.WriteAt(b, 0)
 	kit.Must(p.t, errors.Join(err, f.Close()))
 }
-
-func (p *place) instant() archive.Instant { return archive.Instant{Wall: p.now} }
