@@ -42,11 +42,9 @@ func identityTakenInOneGather(t *testing.T, open opener) {
 
 // A document that is packed again for another receiver has another identity.
 // The names of the former one still lead to it, and are no damage.
-func TestUnsealed_I5_FormerNamesAreNoDamage(t *testing.T) {
-	eachStore(t, unsealedFormerNamesAreNoDamage)
-}
+func TestUnsealed_I5_FormerNamesAreNoDamage(t *testing.T) { eachStore(t, unseals) }
 
-func unsealedFormerNamesAreNoDamage(t *testing.T, open opener) {
+func unseals(t *testing.T, open opener) {
 	l := open()
 	d := newDoc(t, l, 1)
 	d.do(ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan1.pdf"})
@@ -71,11 +69,9 @@ func unsealedFormerNamesAreNoDamage(t *testing.T, open opener) {
 
 // A bumId that the service gives twice belongs to the clientUUID that had it
 // first.
-func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
-	eachStore(t, remoteBelongsToOneIdentityForEver)
-}
+func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) { eachStore(t, bindsNumbers) }
 
-func remoteBelongsToOneIdentityForEver(t *testing.T, open opener) {
+func bindsNumbers(t *testing.T, open opener) {
 	l := open()
 	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
 	for _, d := range []*doc{a, b} {
@@ -111,11 +107,9 @@ func remoteBelongsToOneIdentityForEver(t *testing.T, open opener) {
 // An object at the store belongs to the clientUUID whose upload address led to
 // it first, whoever signs an address of it later. Once it is archived that
 // still holds, after a restart too.
-func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
-	eachStore(t, objectBelongsToOneIdentityForEver)
-}
+func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) { eachStore(t, bindsObjects) }
 
-func objectBelongsToOneIdentityForEver(t *testing.T, open opener) {
+func bindsObjects(t *testing.T, open opener) {
 	l := open()
 	a, b, c := newDoc(t, l, 1).archived(), newDoc(t, l, 2), newDoc(t, l, 3)
 	for _, d := range []*doc{b, c} {
@@ -161,11 +155,9 @@ func objectBelongsToOneIdentityForEver(t *testing.T, open opener) {
 
 // An entry that is registered often lists its first registrations no more.
 // Their objects stay its own.
-func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
-	eachStore(t, objectStaysWhenItsRegistrationIsNotListed)
-}
+func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) { eachStore(t, bindsUnlisted) }
 
-func objectStaysWhenItsRegistrationIsNotListed(t *testing.T, open opener) {
+func bindsUnlisted(t *testing.T, open opener) {
 	l := open()
 	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
 	a.do(a.claim())
@@ -204,11 +196,9 @@ func TestObject_I7_DigestIsKeyed(t *testing.T) {
 
 // A rejected document goes the same way again as its successor: the same
 // identity, then the same next generation, which the first one had used up.
-func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
-	eachStore(t, identitySuccessorTakesGenerationsOver)
-}
+func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) { eachStore(t, handsOver) }
 
-func identitySuccessorTakesGenerationsOver(t *testing.T, open opener) {
+func handsOver(t *testing.T, open opener) {
 	l := open()
 	var before *doc
 	for n := range 3 {
@@ -233,11 +223,9 @@ func identitySuccessorTakesGenerationsOver(t *testing.T, open opener) {
 	}
 }
 
-func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
-	eachStore(t, contentFirstUntilRejectedWithoutDoubt)
-}
+func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) { eachStore(t, findsContent) }
 
-func contentFirstUntilRejectedWithoutDoubt(t *testing.T, open opener) {
+func findsContent(t *testing.T, open opener) {
 	l := open()
 	doubted := newDoc(t, l, 1)
 	for n := 1; n <= 3; n++ {
@@ -293,11 +281,9 @@ func sealNumber(d *doc, s ledger.Sealed) archive.Key {
 
 // Two documents with one invoice number that are sealed at once cannot miss
 // each other, and of many each names the first.
-func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
-	eachStore(t, sameNumberTwoSealedAtOnceCannotMissEachOther)
-}
+func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) { eachStore(t, pairsAtOnce) }
 
-func sameNumberTwoSealedAtOnceCannotMissEachOther(t *testing.T, open opener) {
+func pairsAtOnce(t *testing.T, open opener) {
 	l := open()
 	first, second := newDoc(t, l, 1), newDoc(t, l, 2)
 	a, b := numbered(first, 1), numbered(second, 1)
@@ -325,11 +311,9 @@ func sameNumberTwoSealedAtOnceCannotMissEachOther(t *testing.T, open opener) {
 
 // Of two documents with one number that are sealed in one commit each is found:
 // when the second one is rejected, the first one still has it.
-func TestSameNumber_EachOfOneCommitIsFound(t *testing.T) {
-	eachStore(t, sameNumberEachOfOneCommitIsFound)
-}
+func TestSameNumber_EachOfOneCommitIsFound(t *testing.T) { eachStore(t, pairsInACommit) }
 
-func sameNumberEachOfOneCommitIsFound(t *testing.T, open opener) {
+func pairsInACommit(t *testing.T, open opener) {
 	l := open()
 	first, second, third := newDoc(t, l, 1), newDoc(t, l, 2), newDoc(t, l, 3)
 	a, b := numbered(first, 1), numbered(second, 1)
@@ -344,11 +328,9 @@ func sameNumberEachOfOneCommitIsFound(t *testing.T, open opener) {
 // A document that was certainly rejected does not count, one that was rejected
 // with an unknown outcome does. When the first is gone, those that named it
 // still name each other.
-func TestSameNumber_CertainlyRejectedDoesNotCount(t *testing.T) {
-	eachStore(t, sameNumberCertainlyRejectedDoesNotCount)
-}
+func TestSameNumber_CertainlyRejectedDoesNotCount(t *testing.T) { eachStore(t, passesRejected) }
 
-func sameNumberCertainlyRejectedDoesNotCount(t *testing.T, open opener) {
+func passesRejected(t *testing.T, open opener) {
 	l := open()
 	first, second, third := newDoc(t, l, 1), newDoc(t, l, 2), newDoc(t, l, 3)
 	sealNumber(first, numbered(first, 1))

@@ -85,11 +85,9 @@ func rebind(t *testing.T, tx *bbolt.Tx, kind byte, a, b archive.Key) error {
 
 // Many commits bind names, some of them again: each name leads to the entry
 // that took it last, after a restart too.
-func TestFind_I2_NamesLeadToTheLastThatTookThem(t *testing.T) {
-	eachStore(t, findNamesLeadToTheLastThatTookThem)
-}
+func TestFind_I2_NamesLeadToTheLastThatTookThem(t *testing.T) { eachStore(t, leadsToTheLast) }
 
-func findNamesLeadToTheLastThatTookThem(t *testing.T, open opener) {
+func leadsToTheLast(t *testing.T, open opener) {
 	commits := 300
 	if kit.Sampled(t, "commits that bind names") {
 		commits = 100

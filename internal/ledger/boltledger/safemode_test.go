@@ -17,11 +17,9 @@ import (
 
 // I15: a second alarm joins the first: the past is unknown from the earliest
 // moment on, and entries may be on their way since the latest.
-func TestSafeMode_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
-	eachStore(t, safeModeASecondAlarmJoinsTheFirst)
-}
+func TestSafeMode_I15_ASecondAlarmJoinsTheFirst(t *testing.T) { eachStore(t, joinsAlarms) }
 
-func safeModeASecondAlarmJoinsTheFirst(t *testing.T, open opener) {
+func joinsAlarms(t *testing.T, open opener) {
 	l := open()
 	mark := func(word string, after time.Duration) ledger.SafeMode {
 		t.Helper()
