@@ -62,28 +62,26 @@ func (p *comparison) identifyUnpacked(ctx context.Context, e ledger.Entry) (*ide
 	if !e.IsUnidentified() {
 		return nil, nil
 	}
-	for _, d := range p.Drops {
-		if d.Name != e.Drop || d.Route != e.Route {
-			continue
-		}
-		dir, err := d.openUnpacked(e, p.returnedTo[e.Key])
-		if dir == nil || err != nil {
-			return nil, err
-		}
-		defer dir.Close() // read-only
-		sealed, doc, err := d.identifyTaken(ctx, dir, e, p.Environment)
-		_, isRefused := errors.AsType[*packager.Refusal](err)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case isRefused, errors.Is(err, fs.ErrNotExist):
-			return nil, nil
-		case err != nil:
-			return nil, &unreadError{error: err}
-		}
-		return p.admitIdentity(ctx, e, sealed, doc)
+	d, ok := p.dropOf(e)
+	if !ok || d.Route != e.Route {
+		return nil, &unreadError{error: fmt.Errorf("drop %s is not configured any more", e.Drop), hasNoDrop: true}
 	}
-	return nil, &unreadError{error: fmt.Errorf("drop %s is not configured any more", e.Drop), hasNoDrop: true}
+	dir, err := d.openUnpacked(e, p.returnedTo[e.Key])
+	if dir == nil || err != nil {
+		return nil, err
+	}
+	defer dir.Close() // read-only
+	sealed, doc, err := d.identifyTaken(ctx, dir, e, p.Environment)
+	_, isRefused := errors.AsType[*packager.Refusal](err)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case isRefused, errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, &unreadError{error: err}
+	}
+	return p.admitIdentity(ctx, e, sealed, doc)
 }
 
 // unreadError says that a folder cannot be read now. It may be readable later, and its entry stays in doubt until then.

@@ -186,34 +186,32 @@ func (p *comparison) surveyEntries(ctx context.Context) error {
 // own. If another entry already has that identity, the answer goes to that
 // entry.
 func (p *comparison) foreseeIdentity(ctx context.Context, e ledger.Entry) error {
-	for _, d := range p.Drops {
-		if d.Name != e.Drop || d.Folder == nil {
-			continue
-		}
-		dir, _, err := d.Folder.OpenClaimed(e.Key)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if _, mount := errors.AsType[*durable.MountError](err); mount {
-			p.noteUnreadable(e.Vault)
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("open a claimed folder of drop %s: %w", d.Name, err)
-		}
-		defer dir.Close() // read-only
-		s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
-		if err == nil {
-			return errors.Join(p.expectIdentity(e, s), ctx.Err())
-		}
-		// A folder that would be refused gets no identity. Any other error may pass.
-		if _, refused := errors.AsType[*packager.Refusal](err); !refused {
-			p.noteUnreadable(e.Vault)
-		}
-		return ctx.Err()
+	d, ok := p.dropOf(e)
+	if !ok || d.Folder == nil {
+		p.factsOf(e.Vault).unreadable = true
+		return nil
 	}
-	p.factsOf(e.Vault).unreadable = true
-	return nil
+	dir, _, err := d.Folder.OpenClaimed(e.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, mount := errors.AsType[*durable.MountError](err); mount {
+		p.noteUnreadable(e.Vault)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open a claimed folder of drop %s: %w", d.Name, err)
+	}
+	defer dir.Close() // read-only
+	s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
+	if err == nil {
+		return errors.Join(p.expectIdentity(e, s), ctx.Err())
+	}
+	// A folder that would be refused gets no identity. Any other error may pass.
+	if _, refused := errors.AsType[*packager.Refusal](err); !refused {
+		p.noteUnreadable(e.Vault)
+	}
+	return ctx.Err()
 }
 
 // noteUnreadable notes a claimed folder that cannot be read now. Until it can be, any unknown document of its vault may be its.

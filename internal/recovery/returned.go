@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"vaultd/internal/archive"
@@ -100,15 +101,17 @@ func (p *comparison) readReturned(ctx context.Context, d Drop, kind drop.Kind, k
 
 // isFolderMissing reports whether the claimed folder of an entry is not in its place any more.
 func (p *comparison) isFolderMissing(e ledger.Entry) bool {
-	if e.Source == ledger.Gone {
-		return true
+	d, ok := p.dropOf(e)
+	return e.Source == ledger.Gone || ok && !d.hasClaimedFolder(e.Key) // nobody can look into a drop that is not configured
+}
+
+// dropOf returns the drop of an entry; false: it is not configured any more.
+func (p *comparison) dropOf(e ledger.Entry) (Drop, bool) {
+	i := slices.IndexFunc(p.Drops, func(d Drop) bool { return d.Name == e.Drop })
+	if i < 0 {
+		return Drop{}, false
 	}
-	for _, d := range p.Drops {
-		if d.Name == e.Drop {
-			return !d.hasClaimedFolder(e.Key)
-		}
-	}
-	return false // its drop is not configured: nobody can look
+	return p.Drops[i], true
 }
 
 // correctSource returns the events that tell an entry where its folder lies, if the ledger has it elsewhere. They come before the
