@@ -35,7 +35,7 @@ func (l *Ledger) Backup(ctx context.Context, w io.Writer, copied *os.File) (n in
 
 // writeWithoutFree writes the file page by page, and zeros for each that is free.
 func (l *Ledger) writeWithoutFree(ctx context.Context, to io.Writer) (n int64, err error) {
-	w := bufio.NewWriterSize(to, copiedAtOnce)
+	w := bufio.NewWriterSize(to, 32<<10)
 	err = l.view(func(tx *bbolt.Tx) error {
 		size := int64(l.db.Info().PageSize)
 		meta, err := metaPagesOf(tx, int(size))

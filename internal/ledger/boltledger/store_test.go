@@ -203,6 +203,9 @@ func (s *stalled) Write(b []byte) (int, error) {
 // free meanwhile are used again.
 func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 	l := newLedger(t, Config{})
+	for n := range 50 { // more than what is gathered before a write
+		apply(t, l, life(2+n)...)
+	}
 	c := life(1)[0]
 	apply(t, l, c)
 	s := &stalled{reached: make(chan struct{}), let: make(chan struct{})}
