@@ -63,7 +63,7 @@ func TestCopy_I15_I21_AKillInTheMiddle(t *testing.T) {
 	if dir := os.Getenv(inside); dir != "" { // the process that is killed
 		l := kit.Value(Open(Config{Dir: dir}))(t)
 		half := fileSize(t, l) / 2
-		t.Fatal(l.copyMoment(t.Context(), unnamed(t, l), 0, func(to, from *os.File) error {
+		kit.Must(t, l.copyMoment(t.Context(), unnamed(t, l), 0, func(to, from *os.File) error {
 			kit.Value(io.CopyN(to, io.NewSectionReader(from, 0, half), half))(t)
 			return unix.Kill(os.Getpid(), unix.SIGKILL)
 		}))
