@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -42,130 +41,123 @@ func openWriter(ctx context.Context, path string, first ...string) (*writer, err
 	return &writer{db, map[string]int64{}}, nil
 }
 
+// batch is one transaction. After a fault it does nothing more.
+type batch struct {
+	ctx context.Context
+	tx  *sql.Tx
+	err error
+}
+
+// exec runs a statement, and returns how many rows it changed.
+func (b *batch) exec(statement string, args ...any) (changed int64) {
+	if b.err != nil {
+		return 0
+	}
+	done, err := b.tx.ExecContext(b.ctx, statement, args...)
+	if b.err = err; err == nil {
+		changed, b.err = done.RowsAffected()
+	}
+	return changed
+}
+
+// prepare returns a function that runs a statement many times.
+func (b *batch) prepare(statement string) func(args ...any) {
+	var s *sql.Stmt
+	if b.err == nil {
+		s, b.err = b.tx.PrepareContext(b.ctx, statement)
+	}
+	return func(args ...any) {
+		if b.err == nil {
+			_, b.err = s.ExecContext(b.ctx, args...)
+		}
+	}
+}
+
 // enter enters the rows with these keys, which are in order, as they are read one
 // by one, together with the position up to which they tell, or nothing. What the
 // index and the figures have of these rows is taken out before, and what they
 // say now is entered after.
-func (w *writer) enter(ctx context.Context, keys []archive.Key, read func(archive.Key) (row, error), at ledger.Head) (err error) {
+func (w *writer) enter(ctx context.Context, keys []archive.Key, read func(archive.Key) (row, error), at ledger.Head) error {
 	ctx = context.WithoutCancel(ctx) // it is short, and SQLite would start a goroutine for each statement that can be cancelled
 	tx, err := w.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			clear(w.shared)   // some of them may not be in the file
-			_ = tx.Rollback() // SQLite may have done so by itself
-		}
-	}()
-	late, err := beginRows(ctx, tx, keys)
-	if err == nil {
-		err = w.putRows(ctx, tx, keys, read)
+	b := &batch{ctx: ctx, tx: tx}
+	late := b.beginRows(keys)
+	w.putRows(b, keys, read)
+	b.endRows(late)
+	b.exec("UPDATE position SET line = ?, hash = ?", at.N, at.Hash[:])
+	if b.err == nil {
+		// Rows and position are one transaction: after a crash on either side of this line the next start goes on at the stored line.
+		b.err = tx.Commit()
 	}
-	if err == nil {
-		err = endRows(ctx, tx, late, at)
+	if b.err != nil {
+		clear(w.shared)   // some of them may not be in the file
+		_ = tx.Rollback() // SQLite may have done so by itself
 	}
-	if err != nil {
-		return err
-	}
-	// Rows and position are one transaction: after a crash on either side of this line the next start goes on at the stored line.
-	return tx.Commit()
+	return b.err
 }
 
 // beginRows takes out of the index and of the figures what they have of the rows
 // with some keys. late is the first key that has later ones in the file and no
 // row itself: those behind it will have other numbers, and change too.
-func beginRows(ctx context.Context, tx *sql.Tx, keys []archive.Key) (late []byte, err error) {
-	if _, err := tx.ExecContext(ctx, "DELETE FROM changing"); err != nil {
-		return nil, err
-	}
-	add, err := tx.PrepareContext(ctx, "INSERT INTO changing VALUES (?)")
-	if err != nil {
-		return nil, err
-	}
+func (b *batch) beginRows(keys []archive.Key) (late []byte) {
+	b.exec("DELETE FROM changing")
+	add := b.prepare("INSERT INTO changing VALUES (?)")
 	for _, k := range keys {
-		if _, err := add.ExecContext(ctx, k[:]); err != nil {
-			return nil, err
-		}
+		add(k[:])
 	}
-	err = tx.QueryRowContext(ctx, "SELECT min(key) FROM changing c WHERE key < (SELECT max(key) FROM document) AND NOT EXISTS (SELECT 1 FROM document d WHERE d.key = c.key)").Scan(&late)
-	if err != nil {
-		return nil, err
+	if b.err == nil {
+		b.err = b.tx.QueryRowContext(b.ctx, "SELECT min(key) FROM changing c WHERE key < (SELECT max(key) FROM document) AND NOT EXISTS (SELECT 1 FROM document d WHERE d.key = c.key)").Scan(&late)
 	}
 	if late != nil {
-		moved, err := tx.ExecContext(ctx, "INSERT INTO changing SELECT key FROM document WHERE key > ? ORDER BY key LIMIT ? ON CONFLICT DO NOTHING", late, mostBehindLate)
-		if err != nil {
-			return nil, err
-		}
-		if n, err := moved.RowsAffected(); err != nil || n == mostBehindLate {
-			return nil, cmp.Or[error](err, errOlder)
+		moved := b.exec("INSERT INTO changing SELECT key FROM document WHERE key > ? ORDER BY key LIMIT ? ON CONFLICT DO NOTHING", late, mostBehindLate)
+		if b.err == nil && moved == mostBehindLate {
+			b.err = errOlder
 		}
 	}
-	if _, err := tx.ExecContext(ctx, countChanged, -1); err != nil {
-		return nil, err
-	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO words (words, rowid, text) SELECT 'delete', id, text FROM changed")
-	return late, err
-}
-
-// endRows numbers the rows from a late one on in the order of their keys, and
-// enters into the index and the figures what the rows say now.
-func endRows(ctx context.Context, tx *sql.Tx, late []byte, at ledger.Head) error {
-	steps := []struct {
-		statement string
-		args      []any
-	}{
-		{`WITH o AS MATERIALIZED (SELECT key, coalesce((SELECT id FROM document WHERE key < ?1 ORDER BY key DESC LIMIT 1), 0) + row_number() OVER (ORDER BY key) AS n
-			FROM document WHERE key >= ?1) UPDATE document SET id = -n FROM o WHERE document.key = o.key`, []any{late}},
-		{"UPDATE document SET id = -id WHERE id < 0", nil},
-		{"INSERT INTO words (rowid, text) SELECT id, text FROM changed", nil},
-		{countChanged, []any{1}},
-		{"UPDATE position SET line = ?, hash = ?", []any{at.N, at.Hash[:]}},
-	}
-	if late == nil {
-		steps = steps[2:]
-	}
-	for _, s := range steps {
-		if _, err := tx.ExecContext(ctx, s.statement, s.args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	b.exec(countChanged, -1)
+	b.exec("INSERT INTO words (words, rowid, text) SELECT 'delete', id, text FROM changed")
+	return late
 }
 
 // putRows enters rows, or changes those that are there.
-func (w *writer) putRows(ctx context.Context, tx *sql.Tx, keys []archive.Key, read func(archive.Key) (row, error)) error {
+func (w *writer) putRows(b *batch, keys []archive.Key, read func(archive.Key) (row, error)) {
+	if b.err != nil {
+		return
+	}
 	wasErasable := map[archive.Key]bool{}
-	err := visitRows(ctx, tx, func(rows *sql.Rows) error {
+	b.err = visitRows(b.ctx, b.tx, func(rows *sql.Rows) error {
 		var key []byte
 		err := rows.Scan(&key)
 		wasErasable[keyIn(key)] = true
 		return err
 	}, "SELECT key FROM changed WHERE erasable")
-	if err != nil {
-		return err
-	}
-	put, err := tx.PrepareContext(ctx, putStatement)
-	if err != nil {
-		return err
-	}
+	put := b.prepare(putStatement)
 	for _, k := range keys {
-		r, err := read(k)
-		if err != nil {
-			return err
+		if b.err != nil {
+			return
 		}
-		if wasErasable[k] && !r.erasable {
-			return errErased
+		var r row
+		if r, b.err = read(k); b.err == nil && wasErasable[k] && !r.erasable {
+			b.err = errErased
 		}
-		origin, party, err := w.enterShared(ctx, tx, r)
-		if err != nil {
-			return fmt.Errorf("enter what many documents share: %w", err)
-		}
-		if _, err := put.ExecContext(ctx, append([]any{k[:]}, r.values(origin, party)...)...); err != nil {
-			return err
-		}
+		origin, party := w.enterShared(b, r)
+		put(append([]any{k[:]}, r.values(origin, party)...)...)
 	}
-	return nil
+}
+
+// endRows numbers the rows from a late one on in the order of their keys, and
+// enters into the index and the figures what the rows say now.
+func (b *batch) endRows(late []byte) {
+	if late != nil {
+		b.exec(`WITH o AS MATERIALIZED (SELECT key, coalesce((SELECT id FROM document WHERE key < ?1 ORDER BY key DESC LIMIT 1), 0) + row_number() OVER (ORDER BY key) AS n
+			FROM document WHERE key >= ?1) UPDATE document SET id = -n FROM o WHERE document.key = o.key`, late)
+		b.exec("UPDATE document SET id = -id WHERE id < 0")
+	}
+	b.exec("INSERT INTO words (rowid, text) SELECT id, text FROM changed")
+	b.exec(countChanged, 1)
 }
 
 // keyIn returns the key that a row has; a damaged file may have one of another length.
@@ -188,13 +180,13 @@ func setColumns() string {
 
 // enterShared returns the numbers of a row's origin and of its party, and
 // enters those that are new; party is zero where it names none.
-func (w *writer) enterShared(ctx context.Context, tx *sql.Tx, r row) (origin, party int64, err error) {
+func (w *writer) enterShared(b *batch, r row) (origin, party int64) {
 	m := r.shown()
-	origin, err = w.numberOf(ctx, tx, "INSERT INTO origin (route, drop_name, drop_lower, vault, type) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET type = type RETURNING id",
+	origin = w.numberOf(b, "INSERT INTO origin (route, drop_name, drop_lower, vault, type) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET type = type RETURNING id",
 		string(r.Route), r.Drop, strings.ToLower(r.Drop), string(r.Vault), m.Type)
 	names := r.parties()
-	if err != nil || len(names) == 0 {
-		return origin, 0, err
+	if len(names) == 0 {
+		return origin, 0
 	}
 	lower, sender := any(nil), ""
 	if m.SenderName != "" {
@@ -204,25 +196,24 @@ func (w *writer) enterShared(ctx context.Context, tx *sql.Tx, r row) (origin, pa
 	for _, name := range names {
 		lines = append(lines, foldedLines(name))
 	}
-	party, err = w.numberOf(ctx, tx, "INSERT INTO party (text, sender, sender_lower) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET text = text RETURNING id",
+	return origin, w.numberOf(b, "INSERT INTO party (text, sender, sender_lower) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET text = text RETURNING id",
 		strings.Join(lines, "\n"), sender, lower)
-	return origin, party, err
 }
 
 // numberOf returns the number of what many rows share; the statement enters it if it is new.
-func (w *writer) numberOf(ctx context.Context, tx *sql.Tx, statement string, values ...any) (id int64, err error) {
+func (w *writer) numberOf(b *batch, statement string, values ...any) (id int64) {
 	name := fmt.Sprintf("%q", values)
-	if id, known := w.shared[name]; known {
-		return id, nil
+	if id, known := w.shared[name]; known || b.err != nil {
+		return id
 	}
-	if err := tx.QueryRowContext(ctx, statement, values...).Scan(&id); err != nil {
-		return 0, err
+	if b.err = b.tx.QueryRowContext(b.ctx, statement, values...).Scan(&id); b.err != nil {
+		return 0
 	}
 	if len(w.shared) >= mostRemembered {
 		clear(w.shared)
 	}
 	w.shared[name] = id
-	return id, nil
+	return id
 }
 
 var errEnough = errors.New("enough")
