@@ -261,7 +261,8 @@ func (p *Poller) keepOthers(ctx context.Context, others []archive.Notification, 
 		}
 		all = append(all, one)
 	}
-	// One commit: after a crash the notifications are listed again, or they and their arrivals are there.
+	// One commit: after a crash the notifications are listed again, or they and
+	// their arrivals are there.
 	about, err := p.cfg.Ledger.KeepNotices(ctx, p.cfg.Now(), all)
 	for _, n := range others {
 		if about[n.AcknowledgementID].State == arrival.Acknowledged && p.cfg.Arrivals != nil {

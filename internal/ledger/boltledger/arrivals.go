@@ -103,8 +103,9 @@ func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arriv
 	return a, putValue(g.tx, arrivalBucket, after.Key[:], record)
 }
 
-// Kinds of keys of the index: of an arrival one for the state, one for the number at the service, and of a received document one for its
-// identity in the archive; one for a notice that waits for an operator.
+// Kinds of keys of the index: of an arrival one for the state, one for the
+// number at the service, and of a received document one for its identity in the
+// archive; one for a notice that waits for an operator.
 const (
 	arrivalsByState = 's'
 	arrivalsByItem  = 'i'

@@ -84,7 +84,8 @@ func (l *Ledger) visitClass(class ledger.Attention, before time.Time, fn func(tx
 		queues, err := queuesOf(tx, step)
 		for _, queue := range queues {
 			cur, prefix := tx.Bucket(dueBucket).Cursor(), queuePrefix(step, queue)
-			// Backwards from the first key that does not count: the latest come first without reading the others.
+			// Backwards from the first key that does not count: the latest come
+			// first without reading the others.
 			k, _ := cur.Seek(endOfCount(prefix, before))
 			if k == nil {
 				k, _ = cur.Last()

@@ -15,7 +15,8 @@ import (
 	"vaultd/internal/ledger/arrival"
 )
 
-// addNotice adds a notification to the commit of its event. One that was kept for an entry before is refused.
+// addNotice adds a notification to the commit of its event. One that was kept
+// for an entry before is refused.
 func (g *groupCommit) addNotice(d *draft, after ledger.Entry, n archive.Notification) error {
 	had, known, err := readNotice(g.tx, n.AcknowledgementID)
 	switch {
@@ -71,14 +72,18 @@ func (g *groupCommit) storeNotice(n ledger.Notice, asks bool) error {
 
 func askingName(id archive.AcknowledgementID) []byte { return append([]byte{askingNotice}, id...) }
 
-// KeepNotices keeps notifications that are about no document that was sent, each as it came, and makes an arrival of each document that one
-// of them announces and that is not known. All of them are one commit, so that a hundred of them cost one sync. Those that are kept for a
-// document already stay as they are. It returns the arrivals that they are about; a notification about none of them is foreign.
+// KeepNotices keeps notifications that are about no document that was sent,
+// each as it came, and makes an arrival of each document that one of them
+// announces and that is not known. All of them are one commit, so that a
+// hundred of them cost one sync. Those that are kept for a document already
+// stay as they are. It returns the arrivals that they are about; a notification
+// about none of them is foreign.
 func (l *Ledger) KeepNotices(ctx context.Context, at archive.Instant, all []ledger.OtherNotice) (about map[archive.AcknowledgementID]arrival.Arrival, err error) {
 	// The committer writes kept before it answers. If the caller stopped
 	// waiting, nobody reads it.
 	kept := map[archive.AcknowledgementID]arrival.Arrival{}
-	// A crash before the commit leaves nothing, and the network lists the notifications again. After it their arrivals are due.
+	// A crash before the commit leaves nothing, and the network lists the
+	// notifications again. After it their arrivals are due.
 	err = l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
 		for _, n := range all {
 			if refused, err := g.keepNotice(at, n, kept); refused != nil || err != nil {
@@ -181,10 +186,13 @@ func (l *Ledger) CloseNotice(ctx context.Context, id archive.AcknowledgementID, 
 	})
 }
 
-// NoteListIsUnfiltered keeps whether the network was seen to list what is about sent documents where it is asked for received ones. It returns when that is durable.
+// NoteListIsUnfiltered keeps whether the network was seen to list what is about
+// sent documents where it is asked for received ones. It returns when that is
+// durable.
 func (l *Ledger) NoteListIsUnfiltered(ctx context.Context, isUnfiltered bool) error {
 	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
-		// A crash before the commit forgets what was seen, and nothing was concluded from that list.
+		// A crash before the commit forgets what was seen, and nothing was
+		// concluded from that list.
 		g.Unfiltered = isUnfiltered
 		return nil, nil
 	})

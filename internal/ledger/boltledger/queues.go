@@ -26,7 +26,8 @@ func (l *Ledger) DueInQueue(s ledger.Step, queue string, now time.Time, limit in
 			if err != nil {
 				return err
 			}
-			// Asked before the entry is read: a worker that holds thousands would read them all each time.
+			// Asked before the entry is read: a worker that holds thousands
+			// would read them all each time.
 			if busy != nil && busy(key) {
 				continue
 			}
@@ -38,7 +39,8 @@ func (l *Ledger) DueInQueue(s ledger.Step, queue string, now time.Time, limit in
 				ready = append(ready, e)
 			}
 		}
-		// The engine sleeps until then. Nothing is lost by a crash: the index is stored, and the next start reads it again.
+		// The engine sleeps until then. Nothing is lost by a crash: the index
+		// is stored, and the next start reads it again.
 		if k, _ := c.Seek(late); bytes.HasPrefix(k, prefix) {
 			_, next, _, err = decodeDueKey(k)
 		}

@@ -171,7 +171,8 @@ func (c *checker) checkDue(k, v []byte) error {
 
 func checkScan(k, v []byte) error { _, err := decodeScan(k, v); return err }
 
-// checkArrival checks one arrival, and that it is found by its state and by its number at the service.
+// checkArrival checks one arrival, and that it is found by its state and by its
+// number at the service.
 func (c *checker) checkArrival(k, v []byte) error {
 	a, err := decodeArrival(k, v)
 	if err != nil {
@@ -182,7 +183,8 @@ func (c *checker) checkArrival(k, v []byte) error {
 	if c.witness != nil {
 		c.witness.Arrival(a)
 	}
-	// One that is missing there would never be fetched: the engine reads the index and nothing else.
+	// One that is missing there would never be fetched: the engine reads the
+	// index and nothing else.
 	for _, has := range indexKeys(a) {
 		if v := c.tx.Bucket(indexBucket).Get(has); v == nil || has[0] != arrivalsByState && !bytes.Equal(v, a.Key[:]) {
 			return damage("%s is not in the index", a.Key)
