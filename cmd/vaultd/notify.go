@@ -27,10 +27,10 @@ func (n notifier) notifyReady(status string) {
 	n.send(sd.SdNotifyReady + "\nSTATUS=" + sanitize.Text(status))
 }
 
-// extendStart asks for time before the start counts as failed. TimeoutStartSec
+// extendStart asks for time before the start counts as failed, and says why. TimeoutStartSec
 // of the unit does not count any more then.
-func (n notifier) extendStart(by time.Duration) {
-	n.send(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", by.Microseconds()))
+func (n notifier) extendStart(by time.Duration, why string) {
+	n.send(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=%s", by.Microseconds(), why))
 }
 
 func (n notifier) notifyStatus(text string) { n.send("STATUS=" + sanitize.Text(text)) }

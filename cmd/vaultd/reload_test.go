@@ -116,6 +116,7 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	// A process that was killed leaves the ledger open: the probe of its pages may take longer than a start may.
 	kit.Must(t, os.WriteFile(filepath.Join(s.dir, "state", "ledger.opening"), nil, 0o600))
 	p := startProcess(t, run)
+	m.await(t, "STATUS=the pages of the ledger are checked", 1)
 	m.await(t, fmt.Sprint("EXTEND_TIMEOUT_USEC=", (selfcheck.Longest+10*time.Minute).Microseconds()), 1)
 	m.await(t, "READY=1", 1)
 	s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))

@@ -67,7 +67,7 @@ type Config struct {
 	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
 	Executable string        // checks copies of the ledger in child processes, as [selfcheck.Verification] has it
 
-	ExtendStart func(by time.Duration) // asks the service manager for more time before the start counts as failed; nil: there is none
+	ExtendStart func(by time.Duration, why string) // asks the service manager for more time before the start counts as failed; nil: there is none
 
 	LedgerFault func(op string) error   // nil but in tests and measurements
 	FileFault   durable.Hook            // nil, or a count; more in tests only
@@ -163,7 +163,7 @@ func (cfg Config) waitForCommand(by string) {
 func (cfg Config) extendStart(by time.Duration, why string, args ...any) {
 	cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)).Warn(why, append(args, "within", by)...)
 	if cfg.ExtendStart != nil {
-		cfg.ExtendStart(by + 10*time.Minute) // opening it comes after that
+		cfg.ExtendStart(by+10*time.Minute, why) // opening it comes after that
 	}
 }
 
