@@ -45,7 +45,7 @@ var _ = flag.Bool("whole", false, "set this in runs on whole modules only")
 var forbidden = map[string]string{
 	`^os\.RemoveAll$`:              "nothing is deleted recursively; remove what is known, by name",
 	`^http\.DefaultClient$`:        "use a client with limits of its own",
-	`^(fs|filepath)\.WalkDir$`:     "it holds all names of a folder, which may be a million; use durable.Walk",
+	`^fs\.WalkDir$`:                "it holds all names of a folder, which may be a million; use durable.Walk",
 	`^time\.Sleep$`:                "wait for a timer or the context",
 	`^context\.(Background|TODO)$`: "take the caller's context",
 	`^fmt\.Print(f|ln)?$`:          "write to the stream that was given",
