@@ -73,8 +73,7 @@ func (f *Replay) checkLastWord(e ledger.Entry) {
 // checkSharedNumbers compares the registrations of an entry whose lines were
 // forgotten with those that are still remembered: of entries that were not
 // forgotten, and those that their entries do not list any more. If two
-// forgotten entries list the same number, the keeper of the entries finds it
-// (see [Journal]).
+// forgotten entries list the same number, the keeper of the entries finds it.
 func (f *Replay) checkSharedNumbers(e ledger.Entry) {
 	for _, r := range e.Registrations {
 		b, ok := f.bindings[shorten(string(r.Ticket.Remote))]
