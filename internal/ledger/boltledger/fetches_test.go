@@ -2,6 +2,7 @@ package boltledger_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math"
 	"os"
@@ -224,9 +225,12 @@ func TestPutBack_I5_I15_FromTheOpenFile(t *testing.T) {
 			kit.Must(t, row.lose(dir))
 			_, isLost := errors.AsType[*ledger.LostError](l.CheckPlace())
 			kit.Want(t, "lost", isLost, true)
-			newDoc(t, l, 2).archived() // what was under way ends
-			head := l.Head()
-			err := l.PutBack(t.Context(), row.keep, verifyCopy)
+			var head ledger.Head
+			err := l.PutBack(t.Context(), row.keep, func(ctx context.Context, f *os.File) ([]ledger.Problem, error) {
+				newDoc(t, l, 2).archived() // what was under way ends while the ledger is checked
+				head = l.Head()
+				return verifyCopy(ctx, f)
+			})
 			if row.wrong != "" {
 				kit.Need(t, err != nil, "put back, want %q", row.wrong)
 				kit.Holds(t, "put back", err.Error(), row.wrong)

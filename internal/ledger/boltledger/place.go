@@ -63,10 +63,10 @@ func (l *Ledger) isInPlace(f *os.File, name string) (bool, error) {
 
 // PutBack copies what is open of a lost ledger to its name. It replaces
 // nothing: it fails where something is in the place, where the state directory
-// is another one than at the start, and where verify returns a problem with the
-// copy. It leaves keep bytes free on the disk, and nothing is committed
-// meanwhile. After it the ledger commits nothing more, because the file that it
-// has open is not the one in the state directory; Failed is closed.
+// is another one than at the start, and where verify returns a problem with a
+// copy of the ledger, beside which commits are made. It leaves keep bytes free
+// on the disk. After it the ledger commits nothing more, because the file that
+// it has open is not the one in the state directory; Failed is closed.
 func (l *Ledger) PutBack(ctx context.Context, keep int64, verify func(context.Context, *os.File) ([]ledger.Problem, error)) error {
 	if err := l.putBack(ctx, keep, verify); err != nil {
 		return fmt.Errorf("put the ledger back: %w", err)
@@ -90,8 +90,17 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 	if err != nil {
 		return err
 	}
-	// In the committer: nothing is committed between the copy and the end. It
-	// waits for no other copy: until it is done a crash loses the ledger.
+	// All of it is checked before: a damaged ledger must not look like a good
+	// one. It waits for no other copy: until it is done a crash loses the ledger.
+	copied, err := l.Copy(ctx, keep)
+	if err != nil {
+		return err
+	}
+	found, err := verify(ctx, copied)
+	if err = cmp.Or(errors.Join(err, copied.Close()), firstOf(found)); err != nil {
+		return err
+	}
+	// In the committer: nothing is committed between this copy and the end.
 	err = l.askCommitter(ctx, func(*groupCommit) (refused, err error) {
 		// A crash between the two leaves a head without its ledger, which no
 		// start takes for a new ledger.
@@ -99,7 +108,7 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 			refused = l.writeHeadAgain()
 		}
 		if refused == nil && !hasLedger {
-			refused = makeInPlace(l.dir, func(tmp *durable.TempFile) error { return l.copyChecked(ctx, tmp, keep, verify) })
+			refused = makeInPlace(l.dir, func(tmp *durable.TempFile) error { return l.copyInto(tmp, keep) })
 		}
 		if refused != nil {
 			return refused, nil
@@ -112,22 +121,17 @@ func (l *Ledger) putBack(ctx context.Context, keep int64, verify func(context.Co
 	return err
 }
 
-// copyChecked makes tmp a synced copy of the open file, all of which is checked:
-// a damaged ledger must not look like a good one. A crash leaves a temporary
+// copyInto makes tmp a synced copy of the open file. A crash leaves a temporary
 // file, which the next start sweeps away.
-func (l *Ledger) copyChecked(ctx context.Context, tmp *durable.TempFile, keep int64, verify func(context.Context, *os.File) ([]ledger.Problem, error)) error {
+func (l *Ledger) copyInto(tmp *durable.TempFile, keep int64) error {
 	info, err := l.file.Stat()
 	if err == nil {
 		err = checkRoom(l.dir, info.Size(), keep)
 	}
-	if err == nil { // the file changes in a commit alone
-		err = copySynced(tmp.File, l.file, info.Size())
-	}
 	if err != nil {
 		return err
 	}
-	found, err := verify(ctx, tmp.File)
-	return cmp.Or(err, firstOf(found))
+	return copySynced(tmp.File, l.file, info.Size()) // the file changes in a commit alone
 }
 
 // copySynced copies the first size bytes of a file to another one, and syncs
