@@ -241,3 +241,35 @@ func TestMatch_I32_EachPostedText(t *testing.T) {
 		}
 	}
 }
+
+// I32: a document that comes late gives those behind it other numbers, each of
+// them or none, also where one of them changes at the same time.
+func TestSearch_I32_BehindALateOne(t *testing.T) {
+	w := newWorld(t, 8)
+	c := w.made(t)
+	claim := func(at time.Time, name string) ledger.Change {
+		return ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{
+			ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: name, NotBefore: at.Add(time.Minute)}}}
+	}
+	var claims []ledger.Change
+	for n := range 60 {
+		claims = append(claims, claim(began.Add(time.Duration(n+100)*time.Second), fmt.Sprintf("Rechnung x%03dy", n)))
+	}
+	fifth := kit.Value(w.led.Apply(t.Context(), claims...))(t)[5].Entry
+	c.mustFollow(t)
+	follow := func(most int, at time.Time) error {
+		refused := ledger.Change{Key: fifth.Key, Rev: fifth.Rev, At: archive.Instant{Wall: at}, Events: []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}}
+		kit.Value(w.led.Apply(t.Context(), claim(at, "Rechnung spät"), refused))(t)
+		c.writing.Lock()
+		defer c.writing.Unlock()
+		c.file.mostBehindLate = most
+		return c.follow(t.Context())
+	}
+	kit.Fails(t, "more behind it than get another number", follow(20, began), errOlder)
+	kit.Must(t, follow(mostBehindLate, began))
+	for n := range 60 {
+		found := 0
+		kit.Must(t, c.Search(t.Context(), NewQuery([]string{fmt.Sprintf("x%03dy", n)}), archive.Key{}, nil, func(Hit) error { found++; return nil }))
+		kit.Want(t, fmt.Sprint("found of ", n), found, 1)
+	}
+}

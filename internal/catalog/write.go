@@ -18,6 +18,8 @@ import (
 type writer struct {
 	db     *sql.DB
 	shared map[string]int64 // numbers of origins and parties that are in the file, by what they say
+
+	mostBehindLate int // less in tests
 }
 
 const (
@@ -38,7 +40,7 @@ func openWriter(ctx context.Context, path string, first ...string) (*writer, err
 			return nil, errors.Join(err, db.Close())
 		}
 	}
-	return &writer{db, map[string]int64{}}, nil
+	return &writer{db, map[string]int64{}, mostBehindLate}, nil
 }
 
 // batch is one transaction. After a fault it does nothing more.
@@ -48,16 +50,11 @@ type batch struct {
 	err error
 }
 
-// exec runs a statement, and returns how many rows it changed.
-func (b *batch) exec(statement string, args ...any) (changed int64) {
-	if b.err != nil {
-		return 0
+// exec runs a statement.
+func (b *batch) exec(statement string, args ...any) {
+	if b.err == nil {
+		_, b.err = b.tx.ExecContext(b.ctx, statement, args...)
 	}
-	done, err := b.tx.ExecContext(b.ctx, statement, args...)
-	if b.err = err; err == nil {
-		changed, b.err = done.RowsAffected()
-	}
-	return changed
 }
 
 // prepare returns a function that runs a statement many times.
@@ -84,7 +81,7 @@ func (w *writer) enter(ctx context.Context, keys []archive.Key, read func(archiv
 		return err
 	}
 	b := &batch{ctx: ctx, tx: tx}
-	late := b.beginRows(keys)
+	late := b.beginRows(keys, w.mostBehindLate)
 	w.putRows(b, keys, read)
 	b.endRows(late)
 	b.exec("UPDATE position SET line = ?, hash = ?", at.N, at.Hash[:])
@@ -102,7 +99,7 @@ func (w *writer) enter(ctx context.Context, keys []archive.Key, read func(archiv
 // beginRows takes out of the index and of the figures what they have of the rows
 // with some keys. late is the first key that has later ones in the file and no
 // row itself: those behind it will have other numbers, and change too.
-func (b *batch) beginRows(keys []archive.Key) (late []byte) {
+func (b *batch) beginRows(keys []archive.Key, mostBehind int) (late []byte) {
 	b.exec("DELETE FROM changing")
 	add := b.prepare("INSERT INTO changing VALUES (?)")
 	for _, k := range keys {
@@ -112,10 +109,14 @@ func (b *batch) beginRows(keys []archive.Key) (late []byte) {
 		b.err = b.tx.QueryRowContext(b.ctx, "SELECT min(key) FROM changing c WHERE key < (SELECT max(key) FROM document) AND NOT EXISTS (SELECT 1 FROM document d WHERE d.key = c.key)").Scan(&late)
 	}
 	if late != nil {
-		moved := b.exec("INSERT INTO changing SELECT key FROM document WHERE key > ? ORDER BY key LIMIT ? ON CONFLICT DO NOTHING", late, mostBehindLate)
-		if b.err == nil && moved == mostBehindLate {
+		// All of those, or none: a row that got another number and stayed in the
+		// index under its old one would be lost to every search.
+		var behind int
+		b.err = b.tx.QueryRowContext(b.ctx, "SELECT count(*) FROM (SELECT 1 FROM document WHERE key > ? LIMIT ?)", late, mostBehind+1).Scan(&behind)
+		if b.err == nil && behind > mostBehind {
 			b.err = errOlder
 		}
+		b.exec("INSERT INTO changing SELECT key FROM document WHERE key > ? ON CONFLICT DO NOTHING", late)
 	}
 	b.exec(countChanged, -1)
 	b.exec("INSERT INTO words (words, rowid, text) SELECT 'delete', id, text FROM changed")

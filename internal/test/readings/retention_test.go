@@ -2,6 +2,7 @@ package readings
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
+	"vaultd/internal/catalog"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
@@ -99,10 +101,11 @@ func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
 					want[v] = ledger.Total{Documents: sum.Documents + 1, Bytes: sum.Bytes + uint64(r.Size)}
 				}
 			}
-			lacks, err := w.daemon.Catalog().CatchUp(w.t.Context())
+			c := catalog.OpenStopped(catalog.Config{StateDir: t.TempDir(), Ledger: w.daemon.Ledger(), Location: row.zone, Log: slog.New(slog.DiscardHandler)})
+			lacks, err := c.CatchUp(w.t.Context())
 			kit.Need(w.t, err == nil && lacks == "", "the figures lack something: %s (%v)", lacks, err)
-			totals := kit.Value(w.daemon.Catalog().Totals(w.t.Context(), time.Time{}))(w.t)
-			kit.Must(w.t, w.daemon.Catalog().Close())
+			totals := kit.Value(c.Totals(w.t.Context(), time.Time{}))(w.t)
+			kit.Must(w.t, c.Close())
 			bills := kit.Value(billing.Bills(totals, billing.Rule{}, time.Time{}))(w.t)
 			kit.Need(t, len(bills) == 3 && want[""].Documents == uint64(len(w.dropped)), "%+v for %+v", bills, want)
 			for _, b := range bills {
