@@ -45,7 +45,10 @@ func (p *comparison) readPlaced(ctx context.Context, d Drop, kind drop.Kind) err
 			case err == nil && pass > 0 && later[l.Inode] != pass:
 				continue
 			case err == nil:
-				later[l.Inode], err = p.readPlacedFolder(ctx, d, l, kind, pass)
+				var is int
+				if is, err = p.readPlacedFolder(ctx, d, l, kind, pass); is > pass {
+					later[l.Inode] = is // and nothing of the others, which may be ten million
+				}
 			}
 			if err = errors.Join(err, ctx.Err()); err != nil {
 				return err
