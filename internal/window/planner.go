@@ -218,10 +218,10 @@ func (f *fit) add(bytes int64, took time.Duration) {
 }
 
 // model is a fit made ready to be asked, in seconds.
-type model struct{ cost, slope, steep, known float64 }
+type model struct{ cost, slope, steep, known, least float64 }
 
 // model returns the seconds of an upload beside its bytes, and of each byte. If sizes hardly differ, nobody can tell the two apart: then the
-// bytes have it all.
+// bytes have it all, and small uploads take half of the usual time at least.
 func (f *fit) model() model {
 	if f.n == 0 {
 		return model{cost: firstCost.Seconds(), slope: 1. / firstRate, known: math.Inf(1)}
@@ -230,11 +230,11 @@ func (f *fit) model() model {
 	if size == 0 {
 		return model{cost: mean}
 	}
-	m := model{slope: mean / size, steep: mean / size, known: knownFactor * math.Sqrt(f.square/f.n)}
+	m := model{slope: mean / size, steep: mean / size, known: knownFactor * math.Sqrt(f.square/f.n), least: mean / 2}
 	if spread := f.square/f.n - size*size; spread > size*size/100 {
 		slope := (f.product/f.n - size*mean) / spread
 		if cost := mean - slope*size; slope >= 0 && cost >= 0 {
-			m.cost, m.slope, m.steep = cost, slope, max(slope, mean/size)
+			m.cost, m.slope, m.steep, m.least = cost, slope, max(slope, mean/size), 0
 		}
 	}
 	return m
@@ -245,5 +245,5 @@ func (f *fit) model() model {
 func (m model) of(bytes int64) time.Duration {
 	b := float64(bytes)
 	known := min(b, m.known)
-	return time.Duration((m.cost + m.slope*known + m.steep*(b-known)) * float64(time.Second))
+	return time.Duration(max(m.cost+m.slope*known+m.steep*(b-known), m.least) * float64(time.Second))
 }

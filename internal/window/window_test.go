@@ -52,6 +52,7 @@ func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
 	kit.Check(t, !p.MayStart(ticket, 100*archive.MB, nil, at(12*time.Minute)),
 		"200 s of upload, as predicted, started 150 s before the end")
 	kit.Check(t, p.MayStart(ticket, archive.MB, nil, at(12*time.Minute)), "a small package has time enough")
+	kit.Check(t, !p.MayStart(ticket, 1, nil, at(14*time.Minute+25*time.Second)), "uploads of one size show no cost beside their bytes: 10 s at least")
 	kit.Check(t, !p.MayStart(ticket, 1, nil, at(15*time.Minute)) && !p.MayStart(ticket, 1, nil, at(14*time.Minute+40*time.Second)),
 		"started inside the margin")
 }
