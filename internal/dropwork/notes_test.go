@@ -3,6 +3,7 @@ package dropwork
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -177,4 +178,11 @@ func TestLook_I12_AReceiptOfAnEarlierLedger(t *testing.T) {
 		kit.Must(t, err)
 		kit.Want(t, name, same, row.same)
 	}
+}
+
+// The room for a folder that cannot be read to its end is that of the largest package.
+func TestLargestPackage_I26_Unreadable(t *testing.T) {
+	root := kit.Value(os.OpenRoot(t.TempDir()))(t)
+	kit.Must(t, root.Close())
+	kit.Want(t, "the bytes", largestPackage(root), archive.MaxPackage)
 }

@@ -121,11 +121,12 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry, build func(cla
 
 // largestPackage returns how many bytes the package of a folder takes at most:
 // its files and, for each, what a ZIP says of it. An unreadable file counts as
-// zero bytes: packing it fails.
+// zero bytes: packing it fails. An unreadable folder in it hides others: then
+// that is as much as a package may have.
 func largestPackage(root *os.Root) int64 {
 	const perFile = 1 << 10
 	size := int64(64 << 10) // the document, and the end of the ZIP
-	_ = durable.Walk(root, ".", archive.MaxPackage/perFile, func(_ string, d fs.DirEntry) error {
+	err := durable.Walk(root, ".", archive.MaxPackage/perFile, func(_ string, d fs.DirEntry) error {
 		if info, err := d.Info(); err == nil && d.Type().IsRegular() {
 			size += info.Size() + info.Size()>>10 + perFile
 		}
@@ -134,7 +135,10 @@ func largestPackage(root *os.Root) int64 {
 		}
 		return nil
 	})
-	return min(size, archive.MaxPackage)
+	if err != nil { // it ended early: there is enough already, or a folder that cannot be read
+		return archive.MaxPackage
+	}
+	return size
 }
 
 // readRefused returns the files of a refused folder, by which it is recognised when
