@@ -244,9 +244,22 @@ func TestCheck_I26_NotCheckedForADay(t *testing.T) {
 	for name, row := range map[string]struct {
 		executable string
 		told       [4]bool
-	}{"Killed": {killed, [4]bool{false, false, false, true}}, "NoProgram": {"/there/is/none", [4]bool{true, true, true, true}}} {
+		ahead      time.Duration // of the clock, at the first check
+	}{
+		"Killed": {killed, [4]bool{false, false, false, true}, 0}, "NoProgram": {"/there/is/none", [4]bool{true, true, true, true}, 0},
+		"ClockWasAhead": {killed, [4]bool{false, false, false, true}, 48 * time.Hour},
+	} {
 		t.Run(name, func(t *testing.T) {
-			withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = 24 * time.Hour }, func(h *testDaemon) {
+			withConfiguredDaemon(t, func(c *Config) {
+				now, began := c.Now, time.Now()
+				c.CheckEvery, c.Now = 24*time.Hour, func() archive.Instant {
+					at := now()
+					if time.Since(began) < time.Hour {
+						at.Wall = at.Wall.Add(row.ahead)
+					}
+					return at
+				}
+			}, func(h *testDaemon) {
 				synctest.Wait()
 				kit.Want(t, "the first check is good", h.d.State().Check.OK(), true)
 				time.Sleep(10 * time.Hour)

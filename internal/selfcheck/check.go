@@ -89,9 +89,9 @@ func (c *Checker) Check(ctx context.Context) (r Result) {
 }
 
 // LastChecked returns when the whole ledger was checked last without a finding,
-// or where that is unknown when it was made.
+// or where that is unknown, as after a clock that was ahead, when it was made.
 func (c *Checker) LastChecked() time.Time {
-	if past, _ := c.readCheckpoint(c.Ledger); past != nil { // why it cannot be read is said by the check
+	if past, _ := c.readCheckpoint(c.Ledger); past != nil && !past.Whole.After(c.Now()) { // why it cannot be read is said by the check
 		return past.Whole
 	}
 	return c.Ledger.Info().Created
