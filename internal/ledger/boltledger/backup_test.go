@@ -69,7 +69,7 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 		kit.Must(t, os.MkdirAll(d, 0o700))
 	}
 	kit.Must(t, boltledger.Create(dir, info))
-	ours := []string{".ledger.db.tmp", ".ledger.head.3.tmp", ".replacement/ledger.db", ".replacement/ledger.head.2", ".replacement/.ledger.head.2.tmp"}
+	ours := []string{".ledger.db.tmp", ".ledger.db-17.tmp", ".ledger.head.3.tmp", ".replacement/ledger.db", ".replacement/ledger.head.2", ".replacement/.ledger.head.2.tmp"}
 	theirs := []string{".ledger.db-old.tmp", ".ledger.db..tmp", ".ledger.db.tmp.bak", ".ledger.head.03.tmp", ".replacement-mine/ledger.db"}
 	write := func(dir string, names []string) {
 		for _, name := range names {

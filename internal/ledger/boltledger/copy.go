@@ -185,7 +185,7 @@ func createUnnamed(dir string) (*os.File, error) {
 }
 
 func createAndRemove(dir string) (*os.File, error) {
-	f, err := os.OpenFile(pathIn(dir, durable.TemporaryName(fileName)), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.CreateTemp(dir, "."+fileName+"-*.tmp") // 0600
 	if err != nil {
 		return nil, err
 	}

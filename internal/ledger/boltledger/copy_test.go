@@ -76,7 +76,7 @@ func TestCopy_I15_I21_AKillInTheMiddle(t *testing.T) {
 	out, err := killed.CombinedOutput()
 	kit.Need(t, err != nil && killed.ProcessState.String() == "signal: killed", "ended with %v, want a kill:\n%s", err, out)
 	kit.Check(t, bytes.Equal(before, kit.Value(os.ReadFile(pathIn(l.dir, fileName)))(t)), "the file of the ledger changed, want it as it was")
-	kit.Must(t, os.WriteFile(pathIn(l.dir, durable.TemporaryName(fileName)), nil, 0o600)) // as where a file needs a name at first
+	kit.Must(t, os.WriteFile(pathIn(l.dir, durable.TemporaryName(fileName+"-17")), nil, 0o600)) // as where a file needs a name at first
 	probes := 0
 	next := open(t, Config{Dir: l.dir, Probe: func(*os.File) error { probes++; return nil }})
 	kit.Want(t, "probes", probes, 1)
@@ -172,6 +172,7 @@ func TestCopy_I19_HasNoName(t *testing.T) {
 		}
 		return all
 	}
+	kit.Must(t, os.WriteFile(pathIn(l.dir, durable.TemporaryName(fileName)), nil, 0o600)) // of a PutBack
 	before := names()
 	for name, create := range map[string]func(string) (*os.File, error){"Unnamed": createUnnamed, "Removed": createAndRemove} {
 		f := kit.Value(create(l.dir))(t)

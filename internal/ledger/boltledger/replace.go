@@ -270,7 +270,8 @@ func sweepLeftovers(dir string) {
 func isCopy(e fs.DirEntry) bool {
 	name := strings.TrimSuffix(strings.TrimPrefix(e.Name(), "."), ".tmp")
 	_, isHead := incarnationIn(name)
-	return e.Type().IsRegular() && (isHead || name == fileName) && e.Name() == durable.TemporaryName(name)
+	isOfCopy := strings.TrimRight(name, "0123456789") == fileName+"-"
+	return e.Type().IsRegular() && (isHead || isOfCopy || name == fileName) && e.Name() == durable.TemporaryName(name)
 }
 
 // RestoreResult is what a restore did.
