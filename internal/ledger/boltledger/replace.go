@@ -81,7 +81,13 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	// Beside the old ledger, on the same file system: the last step is one rename. A crash leaves a directory that the next
 	// start sweeps away.
 	dir := pathIn(r.c.Dir, replacementDir)
-	if err = os.Mkdir(dir, 0o700); err != nil {
+	if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			dir = pathIn(dir, left[0].Name())
+		}
+		return fmt.Errorf("%q is in the way of the new ledger: move it out of the state directory, then try again", dir)
+	}
+	if err != nil {
 		return err
 	}
 	r.dir = dir

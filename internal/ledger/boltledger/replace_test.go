@@ -191,10 +191,15 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 			sound(t, l)
 		})
 	}
+	restore := func(dir string) error {
+		return kit.Err(boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: opened(t, backup), Mark: restoring, Note: &whyNote}))
+	}
+	dir := copyAll(t, source)
+	kit.Must(t, os.MkdirAll(pathIn(dir, ".replacement/mine"), 0o700))
+	kit.Holds(t, "over another's file", restore(dir).Error(), `.replacement/mine" is in the way`)
 	l := open(t, boltledger.Config{Dir: source})
 	defer l.Close()
-	_, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: source, Backup: opened(t, backup), Mark: restoring, Note: &whyNote})
-	kit.Check(t, errors.Is(err, ledger.ErrLocked), "over a ledger in use: %v, want %v", err, ledger.ErrLocked)
+	kit.Fails(t, "over a ledger in use", restore(source), ledger.ErrLocked)
 }
 
 // The state directory is copied at each commit and each naming of a restore,
