@@ -115,23 +115,27 @@ func TestProbe_I15_I26_WhatItSays(t *testing.T) {
 	p := newPlace(t, "ledger-1")
 	p.finish(p.send())
 	p.close()
-	probe := func() error {
+	probe := func(within time.Duration) error {
 		f := kit.Value(os.Open(filepath.Join(p.Dir, "ledger.db")))(t)
 		defer f.Close()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, ErrSlow)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), within, ErrSlow)
 		defer cancel()
 		return Probe(ctx, "/proc/self/exe", f)
 	}
-	kit.Must(t, probe())
+	kit.Must(t, probe(time.Minute))
 	t.Setenv(childPID, filepath.Join(t.TempDir(), "pid"))
 	for end, want := range map[string]string{"hang": ErrSlow.Error(), "panic": "the ledger is damaged: reading its pages ended the process", "memory": "the process that checks the ledger ended without an answer: "} {
 		t.Setenv(childEnds, end)
-		err := probe()
+		within := time.Minute
+		if end == "hang" {
+			within = time.Second
+		}
+		err := probe(within)
 		kit.Check(t, err != nil && strings.HasPrefix(err.Error(), want) && errors.Is(err, ErrSlow) == (end == "hang"), "a child ends by %s: %v, want %q", end, err, want)
 	}
 	t.Setenv(childEnds, "")
 	p.spoilPages()
-	_, damaged := errors.AsType[*ledger.DamageError](probe())
+	_, damaged := errors.AsType[*ledger.DamageError](probe(time.Minute))
 	kit.Want(t, "damage", damaged, true)
 }
 
