@@ -65,6 +65,9 @@ func BeginReplacement(ctx context.Context, c ReplacementConfig) (r *Replacement,
 func (r *Replacement) begin(ctx context.Context) (err error) {
 	// Nobody may commit to the old ledger while the new one is made: those commits would be lost.
 	r.locked, err = openLocked(pathIn(r.c.Dir, fileName), os.O_RDONLY, syscall.LOCK_EX)
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok { // no damage of the backup
+		return fmt.Errorf("%s: move it out of the state directory, then try again", broken.What)
+	}
 	if err != nil && !errors.Is(err, ledger.ErrMissing) {
 		return err
 	}

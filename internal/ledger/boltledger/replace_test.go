@@ -197,6 +197,9 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	dir := copyAll(t, source)
 	kit.Must(t, os.MkdirAll(pathIn(dir, ".replacement/mine"), 0o700))
 	kit.Holds(t, "over another's file", restore(dir).Error(), `.replacement/mine" is in the way`)
+	dir = t.TempDir()
+	kit.Must(t, os.Mkdir(pathIn(dir, fileName), 0o700))
+	kit.Holds(t, "over a folder", restore(dir).Error(), "ledger.db is not a regular file: move it") // the backup is not damaged
 	l := open(t, boltledger.Config{Dir: source})
 	defer l.Close()
 	kit.Fails(t, "over a ledger in use", restore(source), ledger.ErrLocked)
