@@ -16,10 +16,11 @@ import (
 
 // openReadOnly opens a ledger file without a committer and without a head:
 // nothing is written, and a crash leaves nothing behind. The ledger closes the
-// file, and so does an error.
-func openReadOnly(f *os.File, loc *time.Location, check func(*Ledger) error) (l *Ledger, err error) {
+// file, and so does an error. The list of free pages, which may be damaged where
+// the pages are unchecked, is read for withFree alone.
+func openReadOnly(f *os.File, loc *time.Location, withFree bool, check func(*Ledger) error) (l *Ledger, err error) {
 	l = &Ledger{loc: loc, isCopy: true, file: f}
-	if l.db, err = openDB(f, bbolt.Options{ReadOnly: true, PreLoadFreelist: true}); err != nil {
+	if l.db, err = openDB(f, bbolt.Options{ReadOnly: true, PreLoadFreelist: withFree}); err != nil {
 		return nil, err
 	}
 	if check != nil {
@@ -55,7 +56,7 @@ func readOpenFile(f *os.File, loc *time.Location, check, do func(*Ledger) error)
 	if err := lockFile(same, syscall.LOCK_EX); err != nil {
 		return errors.Join(err, same.Close())
 	}
-	l, err := openReadOnly(same, loc, check)
+	l, err := openReadOnly(same, loc, true, check)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func ReadWhileStopped(dir string, fn func(*Ledger) error) error {
 		err = errors.Join(ledger.ErrLeftOpen, f.Close())
 	}
 	if err == nil {
-		l, err = openReadOnly(f, time.UTC, nil)
+		l, err = openReadOnly(f, time.UTC, false, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("open ledger %q for reading: %w", pathIn(dir, fileName), err)
