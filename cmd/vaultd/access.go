@@ -19,6 +19,7 @@ import (
 	"vaultd/internal/catalog"
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -75,7 +76,10 @@ func (v view) openCatalog() (c *catalog.Catalog, release func() error) {
 	if v.catalog != nil {
 		return v.catalog, func() error { return nil }
 	}
-	c = catalog.OpenStopped(catalog.Config{StateDir: v.cfg.StateDir, Ledger: v.ledger, Location: v.Location, Log: slog.New(slog.DiscardHandler)})
+	c = catalog.OpenStopped(catalog.Config{StateDir: v.cfg.StateDir, Ledger: v.ledger, Location: v.Location, Log: slog.New(slog.DiscardHandler),
+		CheckSpace: func() error {
+			return daemon.CheckCatalogSpace(durable.FreeBytes(v.cfg.StateDir), v.cfg.Spool.MinFree)
+		}})
 	return c, c.Close
 }
 

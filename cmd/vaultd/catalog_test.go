@@ -95,20 +95,25 @@ func TestCatalog_I32_AnswersThatMayLackDocuments(t *testing.T) {
 	s.forDaemon()
 	s.edit("drops:", "spool: {min_free: 9000TB}\ndrops:") // the catalog does not grow
 	key := s.tell("Rechnung-0815", noon, nil).Key.String()
-	s.daemon()
+	stop := s.daemon()
 	awaitCatalog(t, s.config)
 	say := func(args ...string) (out, errs string, code int) {
 		return runHere(append([]string{args[0], "--config", s.config}, args[1:]...)...)
 	}
 	out, errs, code := say("hold", key)
 	kit.Need(t, code == exitDone, "hold: exit %d: %s%s", code, out, errs)
-	for line, want := range map[string]int{
-		"find rechnung": exitTemporary, "find " + key: exitTemporary, "show 0815": exitFailed, "show rechnung-0815": exitDone, "list --drop acme-in": exitTemporary, "list --drop acme-in --json": exitTemporary,
-		"list": exitDone, "show " + key: exitDone,
-	} {
-		out, errs, code := say(strings.Fields(line)...)
-		kit.Check(t, code == want && strings.Contains(errs, "the answer is not complete: ") == (want == exitTemporary), "%s: exit %d, want %d: %s", line, code, want, errs)
-		kit.Check(t, strings.Contains(out, "Rechnung-0815") == (line != "show 0815"), "%s: %s", line, out)
+	for _, when := range []string{"running", "stopped"} {
+		for line, want := range map[string]int{
+			"find rechnung": exitTemporary, "find " + key: exitTemporary, "show 0815": exitFailed, "show rechnung-0815": exitDone, "list --drop acme-in": exitTemporary, "list --drop acme-in --json": exitTemporary,
+			"list": exitDone, "show " + key: exitDone,
+		} {
+			out, errs, code := say(strings.Fields(line)...)
+			kit.Check(t, code == want && strings.Contains(errs, "the answer is not complete: ") == (want == exitTemporary), "%s: %s: exit %d, want %d: %s", when, line, code, want, errs)
+			kit.Check(t, strings.Contains(out, "Rechnung-0815") == (line != "show 0815"), "%s: %s: %s", when, line, out)
+		}
+		if when == "running" {
+			stop()
+		}
 	}
 }
 

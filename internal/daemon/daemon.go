@@ -276,12 +276,16 @@ func (d *Daemon) checkSpace(queue string) error {
 	return d.spool.CheckSpace(queue)
 }
 
-// checkCatalogSpace says why the catalog may not grow now; nil: it may. It stops above the free space at which the work stops and goes
-// on, so that a catalog that is made anew never stops the taking of folders. The spool may be a mount of its own: the catalog lies
-// beside the ledger.
+// checkCatalogSpace says why the catalog may not grow now; nil: it may.
 func (d *Daemon) checkCatalogSpace() error {
-	free, least := d.shared.FreeBytes(d.cfg.StateDir), d.cfg.SpoolMinFree+d.cfg.SpoolMinFree/10
-	if free >= 0 && free < least {
+	return CheckCatalogSpace(d.shared.FreeBytes(d.cfg.StateDir), d.cfg.SpoolMinFree)
+}
+
+// CheckCatalogSpace says why the catalog may not grow on a disk with free bytes; nil: it may. It stops above minFree, at which the work
+// stops and goes on, so that a catalog that is made anew never stops the taking of folders. The spool may be a mount of its own: the
+// catalog lies beside the ledger.
+func CheckCatalogSpace(free, minFree int64) error {
+	if least := minFree + minFree/10; free >= 0 && free < least {
 		// Without the free space, which is another one each time: the catalog logs a fault once.
 		return fmt.Errorf("the disk of state_dir has less than %.1f MB left, which the catalog leaves to the work", float64(least)/archive.MB)
 	}
