@@ -181,7 +181,7 @@ func TestLook_I12_AReceiptOfAnEarlierLedger(t *testing.T) {
 }
 
 // The room for a folder that cannot be read to its end is that of the largest package.
-func TestLargestPackage_I26_Unreadable(t *testing.T) {
+func TestLargestPackage_I21_Unreadable(t *testing.T) {
 	root := kit.Value(os.OpenRoot(t.TempDir()))(t)
 	kit.Must(t, root.Close())
 	kit.Want(t, "the bytes", largestPackage(root), archive.MaxPackage)
