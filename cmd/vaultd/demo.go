@@ -88,7 +88,7 @@ func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeLog()) }()
-	d, err := a.openDaemon(cfg, log)
+	d, err := a.openDaemon(ctx, cfg, log)
 	if err != nil {
 		return err
 	}

@@ -217,7 +217,7 @@ drops:
 		}
 		return 1 << 40
 	}
-	d := kit.Value(daemon.Open(dc))(t)
+	d := kit.Value(daemon.Open(t.Context(), dc))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); d.Catalog().Run(ctx) }()

@@ -15,6 +15,7 @@ import (
 
 	program "vaultd/cmd/vaultd"
 	"vaultd/internal/archive"
+	"vaultd/internal/statedir"
 	"vaultd/internal/test/kit"
 )
 
@@ -69,6 +70,11 @@ func TestRun_I15_I26_ALedgerLeftOpen(t *testing.T) {
 	kit.Want(t, "its exit code", <-ended, 0)
 	kit.Want(t, "the marker after it", kit.Err(os.Lstat(marker)), nil)
 	kit.Check(t, bytes.Equal(before, kit.Value(os.ReadFile(file))(t)), "the file was changed, want it as it was")
+
+	defer kit.Value(statedir.Lock(s.cfg.StateDir, "vaultd"))(t).Close() // a command has it, and the start is stopped
+	kit.Want(t, "exit code of a stopped start", program.Run(ctx, []string{"--config", s.config, "run"}, strings.NewReader(""), log, log, os.LookupEnv), 0)
+	kit.Holds(t, "what it says", log.String(), "stopped before the ledger was open")
+	kit.Lacks(t, "what it says", log.String(), "something hangs")
 }
 
 // spoilNames changes the number of the first page of a bucket that opening skips.

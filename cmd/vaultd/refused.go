@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/config"
+	"vaultd/internal/daemon"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/selfcheck"
-	"vaultd/internal/statedir"
 	"vaultd/internal/web"
 )
 
@@ -31,12 +31,16 @@ func isRefusedLedger(err error) bool {
 // again. It opens neither the ledger nor a drop folder. After a crash the next
 // start looks at the ledger again.
 func (a *app) serveRefused(ctx context.Context, cfg config.Config, log *slog.Logger, why error) (err error) {
-	lock, err := statedir.LockForDaemon(cfg.StateDir, func(string) {})
-	if err != nil {
+	h := a.newHost(nil, cfg, log)
+	lock, err := daemon.Config{StateDir: cfg.StateDir, Log: log, ExtendStart: h.notify.extendStart}.Lock(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		log.Info("stopped while another process had the ledger", "err", err)
+		return nil
+	case err != nil:
 		return err
 	}
 	defer func() { err = errors.Join(err, durable.CloseLock(lock)) }()
-	h := a.newHost(nil, cfg, log)
 	commands, ports, groups, err := h.listen(ctx)
 	if err != nil {
 		return err

@@ -97,8 +97,11 @@ func (a *app) runDaemonToItsEnd(ctx context.Context, once, wait, verbose bool) e
 	case a.isRoot():
 		log.Warn(asRoot, "do", notAsRoot)
 	}
-	d, err := a.openDaemon(cfg, log)
+	d, err := a.openDaemon(ctx, cfg, log)
 	switch {
+	case err != nil && !once && ctx.Err() != nil:
+		log.Info("stopped before the ledger was open", "err", err)
+		return nil
 	case err != nil && !once && isRefusedLedger(err):
 		return a.serveRefused(ctx, cfg, log, err)
 	case err != nil:

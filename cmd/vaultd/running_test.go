@@ -48,7 +48,7 @@ drops:
 	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: time.Now()}))
 	a := &app{stdout: log, stderr: log, env: noEnvironment}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	d := kit.Value(a.openDaemon(cfg, logger))(t)
+	d := kit.Value(a.openDaemon(t.Context(), cfg, logger))(t)
 	return a.newHost(d, cfg, logger), d
 }
 

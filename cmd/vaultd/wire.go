@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -99,12 +100,12 @@ func secretReader(file string, env config.Env) func() (string, error) {
 }
 
 // openDaemon opens a daemon with a configuration that was checked against this machine.
-func (a *app) openDaemon(cfg config.Config, log *slog.Logger) (*daemon.Daemon, error) {
+func (a *app) openDaemon(ctx context.Context, cfg config.Config, log *slog.Logger) (*daemon.Daemon, error) {
 	dc, err := a.daemonConfig(cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	d, err := daemon.Open(dc)
+	d, err := daemon.Open(ctx, dc)
 	return d, explainMissingLedger(cfg, err)
 }
 

@@ -128,25 +128,26 @@ type Daemon struct {
 const commitInterval = 25 * time.Millisecond
 
 // Open takes the lock, checks and opens the ledger and prepares the rest. Nothing is
-// sent or moved before Run.
-func Open(cfg Config) (*Daemon, error) {
+// sent or moved before Run. The end of ctx ends a wait for the lock, and the check
+// of the pages.
+func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compareSoon: make(chan struct{}, 1), checker: newChecker()}
-	if err := d.openState(); err != nil {
+	if err := d.openState(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-func (d *Daemon) openState() (err error) {
+func (d *Daemon) openState(ctx context.Context) (err error) {
 	cfg := d.cfg
-	if d.lock, err = statedir.LockForDaemon(cfg.StateDir, cfg.waitForCommand); errors.Is(err, os.ErrNotExist) {
+	if d.lock, err = cfg.Lock(ctx); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("open %s: %w", cfg.StateDir, ledger.ErrMissing)
 	} else if err != nil {
 		return err
 	}
 	// The lock comes first: two daemons must never have one ledger open. A ledger that is older than its outside head, as after a
 	// copy was put back, is opened in safe mode, which is committed before anything else is.
-	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault, Probe: cfg.probe(context.Background())}, //lint:ignore forbidigo a start is ended by a second signal
+	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault, Probe: cfg.probe(ctx)},
 		ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: cfg.Now().Wall})
 	if err != nil {
 		return err
@@ -154,9 +155,12 @@ func (d *Daemon) openState() (err error) {
 	return d.openParts()
 }
 
-// waitForCommand says that a start waits for a command.
-func (cfg Config) waitForCommand(by string) {
-	cfg.extendStart(statedir.DaemonPatience, "vaultd waits for a command that has the ledger open", "by", by)
+// Lock takes the state directory for a daemon, and says so where the start waits
+// for a command.
+func (cfg Config) Lock(ctx context.Context) (*os.File, error) {
+	return statedir.LockForDaemon(ctx, cfg.StateDir, func(by string) {
+		cfg.extendStart(statedir.DaemonPatience, "vaultd waits for a command that has the ledger open", "by", by)
+	})
 }
 
 // extendStart says why a start takes long, and gives it that time.

@@ -94,7 +94,7 @@ func inBubble(t *testing.T, change func(*Config), test func(h *testDaemon)) {
 			SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50, BatchWait: time.Second,
 			PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 24 * time.Hour, Drops: []dropwork.Settings{drop}, FileFault: h.file}
 		change(&h.cfg)
-		h.d, err = Open(h.cfg)
+		h.d, err = Open(h.t.Context(), h.cfg)
 		h.must(err)
 		h.run()
 		defer func() {

@@ -40,7 +40,7 @@ func idle(t *testing.T) (*Daemon, Config) {
 	}
 	kit.Must(t, os.Mkdir(cfg.StateDir, 0o700))
 	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.BaseURL, Created: time.Now()}))
-	d := kit.Value(Open(cfg))(t)
+	d := kit.Value(Open(t.Context(), cfg))(t)
 	return d, cfg
 }
 
@@ -89,7 +89,7 @@ func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
 	d, cfg := idle(t)
 	held := func() {
 		t.Helper()
-		if other, err := Open(cfg); err == nil {
+		if other, err := Open(t.Context(), cfg); err == nil {
 			t.Errorf("a second daemon got the lock (closed: %v), want an error", other.Close())
 		}
 	}
@@ -113,7 +113,7 @@ func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
 	held()
 	kit.Must(t, next.Ledger().Err())
 	kit.Must(t, next.Close())
-	kit.Must(t, kit.Value(Open(cfg))(t).Close())
+	kit.Must(t, kit.Value(Open(t.Context(), cfg))(t).Close())
 }
 
 // G10: where nothing is left to do, nothing is written and nothing synced, whatever lies about in the drop folder.

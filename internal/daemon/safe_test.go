@@ -62,7 +62,7 @@ func (h *testDaemon) halt() {
 func (h *testDaemon) again() {
 	h.t.Helper()
 	var err error
-	h.d, err = Open(h.cfg)
+	h.d, err = Open(h.t.Context(), h.cfg)
 	h.must(err)
 	h.run()
 }

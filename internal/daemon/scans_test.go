@@ -352,7 +352,7 @@ func TestScans_I32_ClockWasAhead(t *testing.T) {
 		h.dropAndPass("good", "1", "1", false)
 		h.halt()
 		var err error
-		h.d, err = Open(h.cfg)
+		h.d, err = Open(h.t.Context(), h.cfg)
 		h.must(err)
 		future := time.Now().AddDate(10, 0, 0).UTC()
 		h.must(h.d.Ledger().PutScans(h.t.Context(), ledger.Scan{Drop: "acme-in", LastScan: future, Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Since: future, NeedsPerson: true}}}))

@@ -152,7 +152,7 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 				place := filepath.Join(h.cfg.StateDir, name)
 				h.must(os.Rename(place, place+".away"))
 				h.must(os.Symlink(foreign, place))
-				d, err := Open(h.cfg)
+				d, err := Open(h.t.Context(), h.cfg)
 				own, is := errors.AsType[*statedir.OwnFolderError](err)
 				if !is || !own.Link || own.Path != place || !strings.Contains(own.Error(), "is a link") ||
 					!strings.Contains(own.Advice(), "mount --bind") || !strings.Contains(own.Advice(), "state_dir") {
@@ -168,7 +168,7 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 				}
 				h.must(os.Remove(place))
 				h.must(os.Rename(place+".away", place))
-				h.d, err = Open(h.cfg)
+				h.d, err = Open(h.t.Context(), h.cfg)
 				h.must(err)
 				h.run()
 			})
@@ -194,7 +194,7 @@ func TestOpen_I19_StateDirMayBeALink(t *testing.T) {
 		h.must(os.Symlink(h.cfg.StateDir, link))
 		h.cfg.StateDir = link
 		var err error
-		h.d, err = Open(h.cfg)
+		h.d, err = Open(h.t.Context(), h.cfg)
 		h.must(err)
 		h.run()
 		h.drop("Huber 88", "88", "one", false)
@@ -260,7 +260,7 @@ func TestOpen_I21_DoesNotReadTheBacklog(t *testing.T) {
 	again := func() {
 		err := d.Close()
 		if err == nil {
-			d, err = Open(cfg)
+			d, err = Open(t.Context(), cfg)
 		}
 		kit.Must(t, err)
 	}

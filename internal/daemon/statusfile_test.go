@@ -224,7 +224,7 @@ func TestDaemon_I30_TakesExtractsIn(t *testing.T) {
 	kit.Must(t, d.Close())
 	s := &oneExtract{taken: make(chan archive.ExtractID, 1)}
 	cfg.Extracts = &Extracts{Service: s, Acknowledger: s, Custody: t.TempDir(), Every: time.Hour, Workers: 2, MaxDownloads: 10}
-	d, err := Open(cfg)
+	d, err := Open(t.Context(), cfg)
 	kit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

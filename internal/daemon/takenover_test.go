@@ -69,7 +69,7 @@ func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
 		h.halt()
 		name := filepath.Join(h.cfg.StateDir, "taken-over")
 		h.must(os.WriteFile(name, nil, 0o600))
-		if d, err := Open(h.cfg); err == nil {
+		if d, err := Open(h.t.Context(), h.cfg); err == nil {
 			t.Error("the daemon was opened, want an error")
 			h.must(d.Close())
 		}
@@ -212,7 +212,7 @@ func TestTakenOver_I16_TheOtherOneHoldsTheLock(t *testing.T) {
 		h.halt()
 		other, err := drop.Open(drop.Config{Path: h.path, Name: "acme-in", LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch + 6})
 		h.must(err)
-		d, err := Open(h.cfg)
+		d, err := Open(h.t.Context(), h.cfg)
 		foreign, ok := errors.AsType[*drop.ForeignError](err)
 		kit.Check(t, ok && foreign.IsLaterEpoch(), "error = %v, want a ForeignError of a later epoch", err)
 		if err == nil {

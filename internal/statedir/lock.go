@@ -2,6 +2,7 @@ package statedir
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -72,23 +73,23 @@ const (
 const DaemonPatience = time.Hour
 
 // LockForDaemon takes the state directory for a daemon. It waits for a command
-// that has the ledger open, and never for another daemon. wait is called once
-// with the holder's name where that takes longer than a moment.
-func LockForDaemon(stateDir string, wait func(by string)) (*os.File, error) {
-	return lockPatiently(stateDir, daemonRole, DaemonPatience, wait)
+// that has the ledger open until ctx ends, and never for another daemon. wait is
+// called once with the holder's name where that takes longer than a moment.
+func LockForDaemon(ctx context.Context, stateDir string, wait func(by string)) (*os.File, error) {
+	return lockPatiently(ctx.Done(), stateDir, daemonRole, DaemonPatience, wait)
 }
 
 // lockForCommand takes the state directory for a command. It waits for another
 // one that has the ledger open for a moment, and for no daemon.
 func lockForCommand(stateDir string) (*os.File, error) {
-	return lockPatiently(stateDir, commandRole, commandPatience, nil)
+	return lockPatiently(nil, stateDir, commandRole, commandPatience, nil)
 }
 
-func lockPatiently(stateDir, role string, patience time.Duration, wait func(by string)) (*os.File, error) {
+func lockPatiently(stop <-chan struct{}, stateDir, role string, patience time.Duration, wait func(by string)) (*os.File, error) {
 	began, hasWaited := time.Now(), false
 	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
-	for named := 0; ; <-retry.C {
+	for named := 0; ; {
 		f, err := Lock(stateDir, role)
 		inUse, ok := errors.AsType[*InUseError](err)
 		if ok && strings.HasPrefix(inUse.By, daemonRole) {
@@ -103,6 +104,11 @@ func lockPatiently(stateDir, role string, patience time.Duration, wait func(by s
 			hasWaited = true
 			retry.Reset(commandPatience)
 			wait(inUse.By)
+		}
+		select {
+		case <-stop:
+			return nil, err
+		case <-retry.C:
 		}
 	}
 }

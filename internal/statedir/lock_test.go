@@ -1,6 +1,7 @@
 package statedir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,10 +43,10 @@ func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
 	held, err := Lock(dir, daemonRole) // its name stays in the file
 	kit.Must(t, err)
 	time.AfterFunc(2*retryInterval, func() { held.Close() })
-	f, err := LockForDaemon(dir, unheard)
+	f, err := LockForDaemon(t.Context(), dir, unheard)
 	kit.Must(t, err)
 	defer f.Close()
-	_, err = LockForDaemon(dir, unheard)
+	_, err = LockForDaemon(t.Context(), dir, unheard)
 	kit.Check(t, err != nil && strings.Contains(err.Error(), daemonRole), "a second daemon: %v", err)
 }
 
@@ -58,7 +59,7 @@ func TestLockForDaemon_I16_I26_WaitsForALongCommand(t *testing.T) {
 			dir, began, said := t.TempDir(), time.Now(), []string{}
 			first := kit.Value(Lock(dir, commandRole))(t)
 			time.AfterFunc(held, func() { first.Close() })
-			got, err := LockForDaemon(dir, func(by string) { said = append(said, by) })
+			got, err := LockForDaemon(t.Context(), dir, func(by string) { said = append(said, by) })
 			inUse, _ := errors.AsType[*InUseError](err)
 			kit.Check(t, (err == nil) == isAwaited && (inUse != nil) != isAwaited, "a command holds it for %s: %v after %s, want a daemon that waited: %t", held, err, time.Since(began), isAwaited)
 			kit.Check(t, len(said) == 1 && strings.HasPrefix(said[0], commandRole+", process "), "said %q, want the command named once", said)
@@ -68,6 +69,14 @@ func TestLockForDaemon_I16_I26_WaitsForALongCommand(t *testing.T) {
 			time.Sleep(held) // the command ends
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // a stop ends the wait
+		dir, began := t.TempDir(), time.Now()
+		defer kit.Value(Lock(dir, commandRole))(t).Close()
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		_, err := LockForDaemon(ctx, dir, unheard)
+		kit.Check(t, err != nil && time.Since(began) == 10*time.Second, "stopped after 10 s: %v after %s, want an error at once", err, time.Since(began))
+	})
 }
 
 // TestLock_I16_NamesTheHolderAlone: the file keeps nothing of a longer name of a

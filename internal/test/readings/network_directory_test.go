@@ -79,7 +79,7 @@ func (d *networkDrop) restart() {
 	client := d.client(d.config.BaseURL)
 	d.config.Routes[ledger.Network] = d.newRoute(client)
 	var err error
-	w.daemon, err = daemon.Open(d.config)
+	w.daemon, err = daemon.Open(context.Background(), d.config)
 	kit.Must(w.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -184,7 +184,7 @@ func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) 
 		s.daemon(&dc)
 	}
 	var err error
-	w.daemon, err = daemon.Open(dc)
+	w.daemon, err = daemon.Open(context.Background(), dc)
 	kit.Must(w.t, err)
 }
 

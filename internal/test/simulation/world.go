@@ -234,7 +234,7 @@ func (w *World) Start() {
 	for range 200 {
 		l := &life{w: w, death: make(chan struct{})}
 		w.life = l
-		d, err := daemon.Open(w.daemonConfig(l))
+		d, err := daemon.Open(context.Background(), w.daemonConfig(l))
 		if err == nil {
 			w.runDaemon(d)
 			return
