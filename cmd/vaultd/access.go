@@ -71,7 +71,8 @@ func (v view) verification(what extent) selfcheck.Verification {
 	return selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now, Executable: thisProgram}
 }
 
-// openCatalog returns the catalog, and a function that gives it back. A command that runs alone keeps the file itself.
+// openCatalog returns the catalog, and a function that gives it back. A command
+// that runs alone keeps the file itself.
 func (v view) openCatalog() (c *catalog.Catalog, release func() error) {
 	if v.catalog != nil {
 		return v.catalog, func() error { return nil }

@@ -141,11 +141,13 @@ func (c *Catalog) Totals(ctx context.Context, since time.Time) (all []ledger.Tot
 	return all, err
 }
 
-// RejectedSince returns the times at which the folders were taken that are rejected now, the newest first and most of them at most, as
-// far as they were taken at a time or after it. Times are whole milliseconds.
+// RejectedSince returns the times at which the folders were taken that are
+// rejected now, the newest first and most of them at most, as far as they were
+// taken at a time or after it. Times are whole milliseconds.
 func (c *Catalog) RejectedSince(ctx context.Context, since time.Time, most int) (taken []time.Time, err error) {
-	// SQLite by itself takes the index by state and reads each row, which takes seventeen times as long. The state is no parameter: with
-	// one, SQLite could not know that the index has all such rows.
+	// SQLite by itself takes the index by state and reads each row, which takes
+	// seventeen times as long. The state is no parameter: with one, SQLite
+	// could not know that the index has all such rows.
 	newest := fmt.Sprintf("SELECT seen FROM document INDEXED BY document_rejected WHERE state = %d AND seen >= ? ORDER BY seen DESC LIMIT ?", ledger.Rejected)
 	err = c.readRows(ctx, func(rows *sql.Rows) error {
 		var at int64
@@ -195,11 +197,13 @@ func (c *Catalog) readRows(ctx context.Context, fn func(*sql.Rows) error, statem
 	return cmp.Or(c.noteUnread(ctx, err), error(&IncompleteError{"the catalog cannot be read: " + err.Error()}))
 }
 
-// countEvery is how often the rows are counted. A row that is missing would be missing from answers.
+// countEvery is how often the rows are counted. A row that is missing would be
+// missing from answers.
 const countEvery = 24 * time.Hour
 
-// Comparison tells how the rows of a catalog compare with the ledger's balance. It says nothing about the ledger: where they differ, the
-// catalog is wrong, and the running daemon makes it anew.
+// Comparison tells how the rows of a catalog compare with the ledger's balance.
+// It says nothing about the ledger: where they differ, the catalog is wrong,
+// and the running daemon makes it anew.
 type Comparison struct {
 	NotDone string // why nothing was compared; empty: it was
 	Differs string // how rows and balance differ; empty: they do not

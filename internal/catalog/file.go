@@ -65,7 +65,8 @@ var (
 	errOlder  = &rebuildError{"a document came that is older than many others"}
 )
 
-// reasonToRebuild returns why an error means that the file must be made anew; nil: it does not mean that.
+// reasonToRebuild returns why an error means that the file must be made anew;
+// nil: it does not mean that.
 func reasonToRebuild(err error) *rebuildError {
 	if again, is := errors.AsType[*rebuildError](err); is {
 		return again
@@ -147,8 +148,8 @@ func (c *Catalog) openFile(ctx context.Context) (err error) {
 }
 
 // closeFile closes the file, if one is open, once no question reads it: those
-// that do are ended. What the log holds goes into the file, and the log is
-// removed. The caller holds writing.
+// that do are ended. SQLite moves its log into the file and removes it. The
+// caller holds writing.
 func (c *Catalog) closeFile() error {
 	c.mu.Lock()
 	f := c.file
@@ -206,8 +207,8 @@ func isOurs(path string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		// SQLite follows a link, and writes into the file that it finds. What is
-		// another user's could not be written, today or after its rights change.
+		// SQLite follows a link, and writes into the file that it finds. A file of
+		// another user could not be written, today or after its rights change.
 		if s := info.Sys().(*syscall.Stat_t); !info.Mode().IsRegular() || s.Nlink != 1 || me != 0 && s.Uid != uint32(me) {
 			return false, nil
 		}
@@ -225,7 +226,8 @@ func isOurs(path string) (bool, error) {
 	return n == 0 || bytes.HasPrefix(head, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(head[68:]) == applicationID, err
 }
 
-// readPosition returns up to which line the rows of a file tell; the error is a [*rebuildError] where that is not this ledger's journal.
+// readPosition returns up to which line the rows of a file tell; the error is a
+// [*rebuildError] where that is not this ledger's journal.
 func (c *Catalog) readPosition(ctx context.Context, db *sql.DB) (at ledger.Head, version int, err error) {
 	var made, of string
 	var hash []byte
@@ -252,7 +254,8 @@ func (c *Catalog) readPosition(ctx context.Context, db *sql.DB) (at ledger.Head,
 	return at, version, nil
 }
 
-// checkFile reports that an open file is not the one that lies under its name any more, or that a question met damage in it.
+// checkFile reports that an open file is not the one that lies under its name
+// any more, or that a question met damage in it.
 func (c *Catalog) checkFile(f *file) error {
 	c.mu.Lock()
 	damage := c.damage
@@ -304,8 +307,8 @@ func (c *Catalog) makeFile(ctx context.Context) (err error) {
 // rowsAtOnce is how many rows of a new file are one transaction.
 const rowsAtOnce = 2_000
 
-// copyEntries enters all entries of the ledger. What is committed meanwhile may
-// be among them or not: the position is that of the beginning, and what came
+// copyEntries enters all entries of the ledger. Commits of that time may be
+// among them or not: the position is that of the beginning, and all that came
 // later is entered again.
 func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
 	start, all := c.cfg.Ledger.Head(), max(c.cfg.Ledger.Balance().Seen, 1)

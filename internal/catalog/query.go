@@ -69,8 +69,9 @@ func (w word) occursIn(texts []string) bool {
 // leastMark is how many characters of a key or number must be given, from its beginning.
 const leastMark = 6
 
-// beginsOneOf reports whether one of some keys and numbers begins with the word. One inside of them does not count: a key or
-// UUID holds any short number somewhere.
+// beginsOneOf reports whether one of some keys and numbers begins with the
+// word. One inside of them does not count: a key or UUID holds any short number
+// somewhere.
 func (w word) beginsOneOf(marks []string) bool {
 	return slices.ContainsFunc(marks, func(m string) bool {
 		return len(w[0]) >= min(leastMark, len(m)) && strings.HasPrefix(strings.ToLower(m), w[0])

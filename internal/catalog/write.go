@@ -71,9 +71,9 @@ func (b *batch) prepare(statement string) func(args ...any) {
 }
 
 // enter enters the rows with these keys, which are in order, as they are read one
-// by one, together with the position up to which they tell, or nothing. What the
-// index and the figures have of these rows is taken out before, and what they
-// say now is entered after.
+// by one, together with the position up to which they tell, or nothing. The
+// former words and counts of these rows leave the index and the figures before,
+// and their present ones are entered after.
 func (w *writer) enter(ctx context.Context, keys []archive.Key, read func(archive.Key) (row, error), at ledger.Head) error {
 	ctx = context.WithoutCancel(ctx) // it is short, and SQLite would start a goroutine for each statement that can be cancelled
 	tx, err := w.db.BeginTx(ctx, nil)
@@ -86,7 +86,8 @@ func (w *writer) enter(ctx context.Context, keys []archive.Key, read func(archiv
 	b.endRows(late)
 	b.exec("UPDATE position SET line = ?, hash = ?", at.N, at.Hash[:])
 	if b.err == nil {
-		// Rows and position are one transaction: after a crash on either side of this line the next start goes on at the stored line.
+		// Rows and position are one transaction: after a crash on either side
+		// of this line the next start goes on at the stored line.
 		b.err = tx.Commit()
 	}
 	if b.err != nil {
@@ -219,8 +220,9 @@ func (w *writer) numberOf(b *batch, statement string, values ...any) (id int64) 
 
 var errEnough = errors.New("enough")
 
-// readChanged returns the keys of the entries that the lines after a head tell of, in order and each once, and the head after the
-// last of these lines. It reads one batch of lines.
+// readChanged returns the keys of the entries that the lines after a head tell
+// of, in order and each once, and the head after the last of these lines. It
+// reads one batch of lines.
 func (c *Catalog) readChanged(after ledger.Head) (keys []archive.Key, head ledger.Head, err error) {
 	head = after
 	changed := map[archive.Key]bool{}
@@ -243,7 +245,8 @@ func (c *Catalog) readChanged(after ledger.Head) (keys []archive.Key, head ledge
 
 func compareKeys(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }
 
-// keyField stands in each line that tells of an entry. What stands before it in a line is a number, a time and a word of ours.
+// keyField stands in each line about an entry. A number, a time and a word of
+// ours stand before it, and nothing else.
 const keyField = `,"key":"`
 
 // keyOf returns the key of the entry that a line tells of; ok is false where it tells of none.

@@ -285,9 +285,10 @@ func (d *Daemon) checkCatalogSpace() error {
 	return CheckCatalogSpace(d.shared.FreeBytes(d.cfg.StateDir), d.cfg.SpoolMinFree)
 }
 
-// CheckCatalogSpace says why the catalog may not grow on a disk with free bytes; nil: it may. It stops above minFree, at which the work
-// stops and goes on, so that a catalog that is made anew never stops the taking of folders. The spool may be a mount of its own: the
-// catalog lies beside the ledger.
+// CheckCatalogSpace says why the catalog may not grow on a disk with free
+// bytes; nil: it may. It stops above minFree, at which the work stops and goes
+// on, so that a catalog that is made anew never stops the taking of folders.
+// The spool may be a mount of its own: the catalog lies beside the ledger.
 func CheckCatalogSpace(free, minFree int64) error {
 	if least := minFree + minFree/10; free >= 0 && free < least {
 		// Without the free space, which is another one each time: the catalog logs a fault once.

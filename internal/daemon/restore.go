@@ -61,7 +61,7 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	}
 	defer func() { err = errors.Join(err, durable.CloseLock(held)) }()
 	if cfg.Executable != "" {
-		// Where that is too slow, the copy is read whole all the same, in this process.
+		// A probe that is too slow refuses nothing: this process reads the whole copy below.
 		if err := selfcheck.Probe(ctx, cfg.Executable, backup); err != nil && !errors.Is(err, selfcheck.ErrSlow) {
 			return out, err
 		}

@@ -15,7 +15,8 @@ var (
 	ErrOtherLedger = errors.New("another ledger is in its place")
 	// ErrLocked says that another process has the ledger open.
 	ErrLocked = errors.New("the ledger is in use by another process")
-	// ErrLeftOpen says that a process ended with the ledger open, and that its pages are unchecked since.
+	// ErrLeftOpen says that a process ended with the ledger open, and that its
+	// pages are unchecked since.
 	ErrLeftOpen = errors.New("a process ended with the ledger open, and its pages are unchecked since")
 	// ErrRolledBack says that the ledger is older than its outside head: somebody put
 	// an old copy back, or the disk lost what it had acknowledged.

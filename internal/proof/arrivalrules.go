@@ -11,8 +11,10 @@ var (
 	}
 )
 
-// arrivalRules are the rules of the lines of arrivals, by event: each act has its intent before it, no count goes down, nothing is acknowledged
-// before each file was durable and digested, and what people say contradicts nothing that the network may have taken.
+// arrivalRules are the rules of the lines of arrivals, by event: each act has
+// its intent before it, no count goes down, nothing is acknowledged before each
+// file was durable and digested, and what people say contradicts nothing that
+// the network may have taken.
 var arrivalRules = map[string][]rule[arrivalItem]{
 	arrival.FilesListed{}.JournalName(): {
 		{"I30", func(it *arrivalItem, l *readLine) bool { return l.Files < it.Files }, "fewer files are known than before"},

@@ -14,8 +14,9 @@ var edgesText string
 //go:embed arrivaledges.txt
 var arrivalEdgesText string
 
-// edge is a pair of places between which an event may lead, in the words of a line: event, word of the service, state, next state, source
-// and next source. An arrival has neither word nor source.
+// edge is a pair of places between which an event may lead, in the words of a
+// line: event, word of the service, state, next state, source and next source.
+// An arrival has neither word nor source.
 type edge [6]string
 
 // edges are the edges of a state machine, and its events.

@@ -161,14 +161,16 @@ func (f *Replay) replayMark(l ledger.Line) {
 	}
 }
 
-// checkRevision compares the revision of a line with that of the line before. A missing one is a lost line; a repeated one is a second writer.
+// checkRevision compares the revision of a line with that of the line before. A
+// missing one is a lost line; a repeated one is a second writer.
 func (f *Replay) checkRevision(l *readLine, before uint32) {
 	if l.Rev != before+1 {
 		f.addFinding("I5", l.key, "line %d is revision %d after revision %d", l.N, l.Rev, before)
 	}
 }
 
-// rule is one rule of the lines of entries or of arrivals. It is held against what the lines before tell.
+// rule is one rule of the lines of entries or of arrivals. It is held against
+// what the lines before tell.
 type rule[item any] struct {
 	promise string
 	broken  func(it *item, l *readLine) bool
@@ -201,7 +203,8 @@ func (f *Replay) replayLine(l *readLine) {
 	case l.Event == unsealed:
 		it.id, it.size = archive.ID{}, 0 // it gets both when it is packed anew
 	}
-	// Until the service was asked, an entry in doubt may already have been sent by the lost part of the ledger.
+	// Until the service was asked, an entry in doubt may already have been sent
+	// by the lost part of the ledger.
 	if intents[l.Event] && (f.beforeReconcile || strings.Contains(it.flags, "needs-reconcile")) {
 		f.addFinding("I15", key, "line %d: %s, before the service was asked what the ledger forgot", l.N, l.Event)
 	}

@@ -69,7 +69,8 @@ var endsSaidBy = map[ledger.State][]archive.Meaning{
 	ledger.Uploaded: {archive.MeansProcessing}, ledger.Delivered: {archive.MeansDelivered}, ledger.Rejected: {archive.MeansUndelivered, archive.MeansInvalid},
 }
 
-// saysOtherwise reports whether the line is a notification that does not tell of the state that it led to.
+// saysOtherwise reports whether the line is a notification that does not tell
+// of the state that it led to.
 func (l *readLine) saysOtherwise() bool {
 	return l.Event == notificationSeen && !slices.Contains(endsSaidBy[l.to], archive.MeaningOfPair(l.Status))
 }
@@ -79,7 +80,8 @@ func (l *readLine) binds() bool {
 	return l.Event == ticketReceived || l.Event == registrationFound || l.Event == documentIntended || l.Event == recovered && l.Remote != ""
 }
 
-// bind notes the registration that a line gives to its entry: it belongs to one identity for ever. Any other line is about one that was given to it.
+// bind notes the registration that a line gives to its entry: it belongs to one
+// identity for ever. Any other line is about one that was given to it.
 func (f *Replay) bind(it *item, l *readLine) {
 	b, ok := f.bindings[l.remote]
 	switch {

@@ -14,7 +14,8 @@ import (
 	"vaultd/internal/proof"
 )
 
-// parseDelivery returns what a delivery note proves. Nothing else proves a delivery by a service that cannot be asked.
+// parseDelivery returns what a delivery note proves. Nothing else proves a
+// delivery by a service that cannot be asked.
 func (d Drop) parseDelivery(text []byte, environment string) (ev evidence, err error) {
 	note, err := proof.ParseDelivery(text)
 	if err != nil {
@@ -75,8 +76,9 @@ func comparePDF(dir *durable.Dir, ev *evidence) error {
 	return nil
 }
 
-// compareDocument compares the document and the files in a folder of the business network with the delivery note beside them. A document has no
-// digest of its own in the note: its number follows from it and from its files.
+// compareDocument compares the document and the files in a folder of the
+// business network with the delivery note beside them. A document has no digest
+// of its own in the note: its number follows from it and from its files.
 func (d Drop) compareDocument(ctx context.Context, dir *durable.Dir, ev *evidence) error {
 	s, err := packager.ValidateNetwork(ctx, dir.Root(), d.networkRules())
 	switch reason, isDoubtful := explainUnreadable(err); {
@@ -96,8 +98,9 @@ func (d Drop) compareDocument(ctx context.Context, dir *durable.Dir, ev *evidenc
 	return nil
 }
 
-// findGeneration finds out which generation of the identity of a folder the document was sent as. A folder that was dropped again begins with a
-// later one, and a release may have taken the next of that.
+// findGeneration finds out which generation of the identity of a folder the
+// document was sent as. A folder that was dropped again begins with a later
+// one, and a release may have taken the next of that.
 func findGeneration(of, sent archive.ID) (first archive.ID, generation uint8, is bool) {
 	if n, is := of.GenerationOf(sent); is {
 		return of, n, true

@@ -34,7 +34,8 @@ func (p *comparison) compareMetadata(e ledger.Entry, rec archive.IndexRecord, r 
 	}
 	r.Compared++
 	for _, f := range differingFields(ours, rec.Document) {
-		// An archive may add fields that it derives, and then every document would differ for ever. So this is an assumption: such a field is
+		// An archive may add fields that it derives, and then every document
+		// would differ for ever. So this is an assumption: such a field is
 		// counted, and is no difference.
 		if f.ours == "" {
 			if r.Added == nil {
@@ -57,9 +58,10 @@ type field struct {
 	isSet        bool // of texts that are quoted, each
 }
 
-// differingFields names the fields that differ: amounts by their value, dates as instants, identifiers and additional
-// parameters as sets, all others letter by letter. It is not specified which fields the index repeats. So this is an assumption: a field that is
-// left out, null or empty is no difference.
+// differingFields names the fields that differ: amounts by their value, dates
+// as instants, identifiers and additional parameters as sets, all others letter
+// by letter. It is not specified which fields the index repeats. So this is an
+// assumption: a field that is left out, null or empty is no difference.
 func differingFields(ours, theirs archive.Document) (all []field) {
 	text := func(name, a, b string) field { return field{name: name, ours: a, theirs: b, same: a == b} }
 	set := func(name string, a, b string) field { return field{name, a, b, a == b, true} }

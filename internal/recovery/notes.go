@@ -25,7 +25,8 @@ const (
 	mostReceipt  = 16 << 20 // bytes
 )
 
-// evidence is what a folder proves with its note: an archived one with its receipt, a delivered one with its delivery note.
+// evidence is what a folder proves with its note: an archived one with its
+// receipt, a delivered one with its delivery note.
 type evidence struct {
 	key    archive.Key
 	event  ledger.Recovered // opens an entry for the folder
@@ -52,8 +53,10 @@ func isBadReceipt(err error) bool {
 	return is
 }
 
-// readEvidence reads the note of a folder, and compares the files beside it with what the note lists. A note that cannot be believed is a
-// *badReceiptError; any other error is of the file system. The files of a folder of a later pass need not have been compared.
+// readEvidence reads the note of a folder, and compares the files beside it
+// with what the note lists. A note that cannot be believed is a
+// *badReceiptError; any other error is of the file system. The files of a
+// folder of a later pass need not have been compared.
 func (p *comparison) readEvidence(ctx context.Context, d Drop, l drop.PlacedFolder, kind drop.Kind, pass int) (ev evidence, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	// Something is mounted over the folder: what lies there is not what was placed.
@@ -72,7 +75,8 @@ func (p *comparison) readEvidence(ctx context.Context, d Drop, l drop.PlacedFold
 	return ev, d.compareFiles(ctx, dir, &ev)
 }
 
-// readNote reads the note in a folder of one kind, and looks who signed it. An unsigned one says only what the folder holds: whether that is archived or
+// readNote reads the note in a folder of one kind, and looks who signed it. An
+// unsigned one says only what the folder holds: whether that is archived or
 // delivered, and under which number, is for the archive or for a person to say.
 func (d Drop) readNote(dir *durable.Dir, kind drop.Kind, environment string, keys []string) (ev evidence, err error) {
 	name, parse := deliveryName, d.parseDelivery
@@ -113,7 +117,8 @@ type noted struct {
 	owners                           []uint32
 }
 
-// parse returns what a note proves, but for what its kind alone has, and when the document was archived or delivered.
+// parse returns what a note proves, but for what its kind alone has, and when
+// the document was archived or delivered.
 func (n noted) parse(note string, state ledger.State) (ev evidence, ended time.Time, err error) {
 	r := &ev.event
 	var errs [5]error
@@ -133,7 +138,8 @@ func (n noted) parse(note string, state ledger.State) (ev evidence, ended time.T
 	}
 	r.SeenAt, _ = time.Parse(time.RFC3339Nano, n.seen) // the time of a step may be missing
 	r.RegisteredAt, _ = time.Parse(time.RFC3339Nano, n.registered)
-	// The salt of the lost ledger is not in the note. A new one makes digests in new journal lines differ from the old ones.
+	// The salt of the lost ledger is not in the note. A new one makes digests
+	// in new journal lines differ from the old ones.
 	rand.Read(ev.doc.Salt[:]) // never fails: the runtime stops the process instead
 	if ev.taken = r.SeenAt; ev.taken.IsZero() {
 		ev.taken = ended
@@ -143,7 +149,8 @@ func (n noted) parse(note string, state ledger.State) (ev evidence, ended time.T
 	return ev, ended, err
 }
 
-// readNoteFile reads a note of vaultd's in a folder. A missing or too large one, or one that is no file, is a *badReceiptError.
+// readNoteFile reads a note of vaultd's in a folder. A missing or too large
+// one, or one that is no file, is a *badReceiptError.
 func readNoteFile(dir *durable.Dir, name string) ([]byte, error) {
 	file, info, err := durable.OpenRegular(dir.Root(), name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,8 +167,9 @@ func readNoteFile(dir *durable.Dir, name string) ([]byte, error) {
 	return text, nil
 }
 
-// compareFiles compares the files next to a note with what it lists, and takes over what they say. The note alone is not believed: the files
-// must give the digests that it lists.
+// compareFiles compares the files next to a note with what it lists, and takes
+// over what they say. The note alone is not believed: the files must give the
+// digests that it lists.
 func (d Drop) compareFiles(ctx context.Context, dir *durable.Dir, ev *evidence) error {
 	switch d.Route {
 	case ledger.Network:
@@ -181,7 +189,8 @@ func (d Drop) compareFiles(ctx context.Context, dir *durable.Dir, ev *evidence) 
 	return nil
 }
 
-// explainUnreadable says why a folder is not believed to be what was sent. false: another fault, which may pass.
+// explainUnreadable says why a folder is not believed to be what was sent.
+// false: another fault, which may pass.
 func explainUnreadable(err error) (why string, is bool) {
 	if mount, is := errors.AsType[*durable.MountError](err); is {
 		return mount.Error(), true

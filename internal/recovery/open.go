@@ -17,8 +17,10 @@ func (p *comparison) openArchivedRecord(ctx context.Context, v Drop, rc archive.
 	}, ledger.Reconciled{})
 }
 
-// openEntryInProgress opens an entry for a document that is being archived and has none. The entry begins as uploaded: its content is at the
-// archive, and only the last answer is missing. The engine asks about it until the archive says what became of it.
+// openEntryInProgress opens an entry for a document that is being archived and
+// has none. The entry begins as uploaded: its content is at the archive, and
+// only the last answer is missing. The engine asks about it until the archive
+// says what became of it.
 func (p *comparison) openEntryInProgress(ctx context.Context, v Drop, rc archive.Receipt, r *VaultReport) error {
 	rec := archive.IndexRecord{Remote: rc.Remote}
 	if p.Doubt == nil || rc.ID.IsZero() {
@@ -31,16 +33,17 @@ func (p *comparison) openEntryInProgress(ctx context.Context, v Drop, rc archive
 	})
 }
 
-// takeIn opens an entry for a document of the archive whose folder is not here. It does not while the document may be of a folder that cannot be
-// read now.
+// takeIn opens an entry for a document of the archive whose folder is not here.
+// It does not while the document may be of a folder that cannot be read now.
 func (p *comparison) takeIn(ctx context.Context, v Drop, rec archive.IndexRecord, r *VaultReport, how, where string, ev ledger.Recovered, more ...ledger.Event) error {
 	if p.factsOf(v.Vault).unreadable {
 		p.report.Withheld++
 		p.reportStrange(r, rec, where+", not in this ledger; it may be of a folder that cannot be looked at now")
 		return nil
 	}
-	// The key is new in each comparison. After a crash before the commit nothing remains of it; after the commit the entry is
-	// found by its bumId, and no second one is opened.
+	// The key is new in each comparison. After a crash before the commit
+	// nothing remains of it; after the commit the entry is found by its bumId,
+	// and no second one is opened.
 	key := archive.NewKey(p.Now().Wall)
 	if !ev.SeenAt.IsZero() {
 		key = archive.NewKey(ev.SeenAt)

@@ -13,12 +13,14 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// unsignedPass is the first pass for folders whose note is unsigned. Those before it are for later generations, which are fewer.
+// unsignedPass is the first pass for folders whose note is unsigned. Those
+// before it are for later generations, which are fewer.
 const unsignedPass = 1000
 
-// passOf is the pass in which the folder is read. Signed notes whose files are those that they list, and the first generation of each document,
-// come first: a copy of a note in another folder, or a forged one, leaves their number and identity to them, and the entry of a document has the
-// identity of its folder.
+// passOf is the pass in which the folder is read. Signed notes whose files are
+// those that they list, and the first generation of each document, come first:
+// a copy of a note in another folder, or a forged one, leaves their number and
+// identity to them, and the entry of a document has the identity of its folder.
 func (ev *evidence) passOf() int {
 	pass := int(ev.event.Generation)
 	if ev.differs != "" {
@@ -30,8 +32,9 @@ func (ev *evidence) passOf() int {
 	return pass
 }
 
-// readPlaced reads the archived or the delivered folders of a drop. A folder that the ledger does not know gets an entry by its note, and an entry that
-// is not packed yet learns from a note what was packed.
+// readPlaced reads the archived or the delivered folders of a drop. A folder
+// that the ledger does not know gets an entry by its note, and an entry that is
+// not packed yet learns from a note what was packed.
 func (p *comparison) readPlaced(ctx context.Context, d Drop, kind drop.Kind) error {
 	later := map[drop.Inode]int{} // the passes of those that are not read yet
 	for pass := 0; ; {
@@ -54,7 +57,8 @@ func (p *comparison) readPlaced(ctx context.Context, d Drop, kind drop.Kind) err
 				return err
 			}
 		}
-		// The next pass finds in the ledger what this one opened. A crash here leaves the rest for the next comparison.
+		// The next pass finds in the ledger what this one opened. A crash here
+		// leaves the rest for the next comparison.
 		maps.DeleteFunc(later, func(_ drop.Inode, is int) bool { return is <= pass })
 		if err := p.commitChanges(ctx); err != nil || len(later) == 0 {
 			return err
@@ -108,8 +112,9 @@ func (p *comparison) notePlaced(ctx context.Context, d Drop, ev evidence, e ledg
 		return nil
 	}
 	p.keptAt[e.Key] = ev.event.Dest
-	// The restored ledger knows the folder as claimed only. Its note proves that it was packed since, and as what. A later generation of an
-	// identity does not tell which others the entry had.
+	// The restored ledger knows the folder as claimed only. Its note proves
+	// that it was packed since, and as what. A later generation of an identity
+	// does not tell which others the entry had.
 	isUnpacked := e.State == ledger.Discovered || e.IsUnidentified() && ev.unsigned == "" && ev.event.Generation == 0
 	if !isUnpacked || d.hasClaimedFolder(e.Key) {
 		return nil
@@ -119,7 +124,8 @@ func (p *comparison) notePlaced(ctx context.Context, d Drop, ev evidence, e ledg
 		return err
 	}
 	p.report.Folders.Receipts.add(ev.finding(e.Key, ""))
-	// The entry is still in doubt. After a crash before the commit the next comparison reads the note again.
+	// The entry is still in doubt. After a crash before the commit the next
+	// comparison reads the note again.
 	return p.addIdentified(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &is.doc, Events: []ledger.Event{is.sealed}}, is.first)
 }
 
@@ -129,7 +135,8 @@ func (ev *evidence) sealed() ledger.Sealed {
 	return ledger.Sealed{ID: r.ID, IDFromSidecar: ev.hasChosenID, Content: r.Content, Metadata: r.Metadata, Package: r.Package, Seal: r.Seal, Number: r.Number, StrangeDate: r.StrangeDate, LooksCutOff: r.LooksCutOff}
 }
 
-// openPlaced opens an entry for a folder that the ledger does not know. It is in doubt until the archive confirms a receipt.
+// openPlaced opens an entry for a folder that the ledger does not know. It is
+// in doubt until the archive confirms a receipt.
 func (p *comparison) openPlaced(ctx context.Context, d Drop, ev evidence) error {
 	if p.hasPendingChange(ev.key, archive.Receipt{ID: ev.event.ID, Remote: ev.remote}) {
 		if err := p.commitChanges(ctx); err != nil {
@@ -143,14 +150,16 @@ func (p *comparison) openPlaced(ctx context.Context, d Drop, ev evidence) error 
 		by, taken, err = p.Book.FindByID(r.ID)
 	}
 	if err == nil && taken && ev.unsigned == "" && !d.Route.IsAsked() {
-		// A rejected document may have been dropped again, and delivered then: the note is the later word.
+		// A rejected document may have been dropped again, and delivered then:
+		// the note is the later word.
 		var admitted bool
 		if first, admitted, err = p.findPredecessor(ctx, ev.sealed(), d.Route, d.Vault); admitted && first != nil {
 			taken, r.Supersedes = false, first.Key
 		}
 	}
 	if err == nil && !taken && r.Generation > 0 {
-		// If an earlier generation has an entry of its own, this one begins with its own identity, as when it was dropped again.
+		// If an earlier generation has an entry of its own, this one begins
+		// with its own identity, as when it was dropped again.
 		var before bool
 		if _, before, err = p.Book.FindByID(r.FirstID); before {
 			r.FirstID, r.Generation = archive.ID{}, 0
@@ -160,7 +169,8 @@ func (p *comparison) openPlaced(ctx context.Context, d Drop, ev evidence) error 
 		return err
 	}
 	if taken || ev.unsigned != "" && d.hasClaimedFolder(ev.key) {
-		// One registration has one entry. A copied folder or a forged note must not get a second one.
+		// One registration has one entry. A copied folder or a forged note must
+		// not get a second one.
 		p.report.Folders.Unbelieved.add(ev.finding(by, ": what its "+ev.note+" names belongs to another entry"))
 		return nil
 	}
@@ -169,6 +179,7 @@ func (p *comparison) openPlaced(ctx context.Context, d Drop, ev evidence) error 
 		found = &p.report.Folders.Alone
 	}
 	found.add(ev.finding(ev.key, ""))
-	// Entry and document are one change. After a crash before its commit the next comparison reads the note again, which bears the key.
+	// Entry and document are one change. After a crash before its commit the
+	// next comparison reads the note again, which bears the key.
 	return p.addIdentified(ctx, ledger.Change{Key: ev.key, Document: &ev.doc, Events: []ledger.Event{*r}}, first)
 }

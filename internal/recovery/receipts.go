@@ -65,7 +65,8 @@ func (ev *evidence) useFolder(s packager.SealedFolder) {
 	}
 }
 
-// parseReceipt returns what a receipt proves that this vaultd wrote; unknown fields at its end are a later version's.
+// parseReceipt returns what a receipt proves that this vaultd wrote; unknown
+// fields at its end are a later version's.
 func (d Drop) parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	r, err := proof.ParseReceipt(text)
 	if err != nil {

@@ -220,8 +220,9 @@ func (f *fit) add(bytes int64, took time.Duration) {
 // model is a fit made ready to be asked, in seconds.
 type model struct{ cost, slope, steep, known, least float64 }
 
-// model returns the seconds of an upload beside its bytes, and of each byte. If sizes hardly differ, nobody can tell the two apart: then the
-// bytes have it all, and small uploads take half of the usual time at least.
+// model returns the seconds of an upload beside its bytes, and of each byte. If
+// sizes hardly differ, nobody can tell the two apart: then the bytes have it
+// all, and small uploads take half of the usual time at least.
 func (f *fit) model() model {
 	if f.n == 0 {
 		return model{cost: firstCost.Seconds(), slope: 1. / firstRate, known: math.Inf(1)}

@@ -134,7 +134,8 @@ func (l *Ledger) runCommitter() {
 		left, dirty := l.head.untilSync()
 		switch {
 		case dirty && left <= 0:
-			// A power cut before this sync leaves an older head. That is no harm: the ledger is then ahead of it, which the start accepts.
+			// A power cut before this sync leaves an older head. That is no
+			// harm: the ledger is then ahead of it, which the start accepts.
 			if err := l.head.syncFile(); err != nil {
 				_ = l.stopWith(fmt.Errorf("sync outside head: %w", err))
 			}

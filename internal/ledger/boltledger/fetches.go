@@ -33,7 +33,8 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, note *ledger.No
 			return refused, err
 		}
 		used++
-		// Counted before the call: a crash during the download leaves it counted, because it may have been charged.
+		// Counted before the call: a crash during the download leaves it
+		// counted, because it may have been charged.
 		return nil, g.tx.Bucket(fetchesBucket).Put(fetchKey(m.At, g.Head.N), []byte{})
 	})
 	return used, err

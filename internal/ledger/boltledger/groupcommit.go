@@ -225,7 +225,8 @@ func (g *groupCommit) updateDerived(before, after ledger.Entry) error {
 		if bytes.Equal(was, is) {
 			continue
 		}
-		// The old key goes with the commit that brings the new one: a crash leaves no entry due twice, and none that is forgotten.
+		// The old key goes with the commit that brings the new one: a crash
+		// leaves no entry due twice, and none that is forgotten.
 		if was != nil {
 			if err := due.Delete(was); err != nil {
 				return err

@@ -70,7 +70,8 @@ func (l *Ledger) open(o opening, mapped int) (err error) {
 		}
 	}
 	l.file, err = openToWork(pathIn(l.dir, fileName))
-	// A head without its ledger: there was one. Making a new one here would forget everything that was archived.
+	// A head without its ledger: there was one. Making a new one here would
+	// forget everything that was archived.
 	if errors.Is(err, ledger.ErrMissing) && outside != nil {
 		err = fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
 			err, headNameOf(outside.Incarnation), outside.N)

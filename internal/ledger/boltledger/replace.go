@@ -106,8 +106,9 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	if outside != nil && m.Cause == "" {
 		m.Cause = fmt.Sprintf("the outside head was at line %d", outside.N)
 	}
-	// The mark comes first, and with a backup that of each entry that is not at rest: whatever happens from here on, nobody can
-	// open this ledger outside safe mode, or act on an entry of it.
+	// The mark comes first, and with a backup that of each entry that is not at
+	// rest: whatever happens from here on, nobody can open this ledger outside
+	// safe mode, or act on an entry of it.
 	first := markRequest{mark: m, note: r.c.Note, also: func(s *summary) {
 		s.Safe.Marking = r.c.Backup != nil
 		s.Info.Epoch = cmp.Or(r.c.Epoch, s.Info.Epoch)
@@ -137,7 +138,8 @@ func (r *Replacement) makeBase(ctx context.Context) (id string, err error) {
 	if err := copySynced(f, r.c.Backup, about.Size()); err != nil {
 		return id, errors.Join(err, f.Close())
 	}
-	// All of it is checked before anything is replaced: a damaged backup must not take the place of a ledger.
+	// All of it is checked before anything is replaced: a damaged backup must
+	// not take the place of a ledger.
 	err = CheckOpenFile(ctx, f, time.UTC, func(l *Ledger) error {
 		id = l.Info().ID
 		found, err := l.Verify(ctx)
@@ -193,8 +195,9 @@ func (r *Replacement) keepOld() (kept string, err error) {
 	begin := fmt.Sprintf("%s.before-%s-%s", fileName, word, r.c.Mark.At.UTC().Format("20060102T150405Z"))
 	kept = begin
 	for n := 2; ; n++ {
-		// A link and no rename: the old ledger stays in its place until the new one takes it. It never replaces a file: an older
-		// copy stays what it is.
+		// A link and no rename: the old ledger stays in its place until the new
+		// one takes it. It never replaces a file: an older copy stays what it
+		// is.
 		err = os.Link(pathIn(r.c.Dir, fileName), pathIn(r.c.Dir, kept))
 		if !errors.Is(err, fs.ErrExist) || n > 100 {
 			break
