@@ -70,18 +70,19 @@ func (d *Daemon) takeExtracts(ctx context.Context) error {
 	d.custodyFault.Store(nil)
 	engine := intake.New(intake.Config{
 		Ledger: d.ledger, Service: x.Service, Acknowledger: x.Acknowledger, HandOn: handOn, Custody: c, Every: x.Every, Workers: x.Workers, MaxDownloads: x.MaxDownloads, Hosts: x.Hosts,
-		Now: d.cfg.Now, Log: d.cfg.Log, Room: d.checkCustodySpace, IsHeld: func() bool { return d.heldReason() != "" },
+		Now: d.cfg.Now, Log: d.cfg.Log, Room: func() error { return d.checkRoom("the custody folder", x.Custody) }, IsHeld: d.isHeld,
 	})
 	d.extracts.Store(engine)
 	return errors.Join(engine.Run(ctx), c.Close())
 }
 
-// checkCustodySpace says why nothing may be downloaded now; nil: it may. A download that finds no room costs one of the few that the
-// service allows.
-func (d *Daemon) checkCustodySpace() error {
-	free, least := d.shared.FreeBytes(d.cfg.Extracts.Custody), d.cfg.SpoolMinFree
+// checkRoom says why nothing may be downloaded to a disk now; nil: it may. A
+// download that finds no room costs one of the few that the service of the
+// extracts allows.
+func (d *Daemon) checkRoom(disk, path string) error {
+	free, least := d.shared.FreeBytes(path), d.cfg.SpoolMinFree
 	if free >= 0 && free < least {
-		return fmt.Errorf("the disk of the custody folder has %.1f MB left, less than spool.min_free (%.1f MB): make room", float64(free)/archive.MB, float64(least)/archive.MB)
+		return fmt.Errorf("the disk of %s has %.1f MB left, less than spool.min_free (%.1f MB): make room", disk, float64(free)/archive.MB, float64(least)/archive.MB)
 	}
 	return nil
 }

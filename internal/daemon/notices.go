@@ -63,7 +63,7 @@ func (d *Daemon) takeNotices(ctx context.Context) error {
 		return fmt.Errorf("receive documents: %w", err)
 	}
 	engine := receive.New(receive.Config{Ledger: d.ledger, Service: n.Receive.Service, Describe: n.Receive.Describe, Dir: dir, Drop: into, IsArchived: d.isArchived,
-		Confirm: n.Receive.Confirm, Workers: n.Receive.Workers, Now: d.cfg.Now, Log: d.cfg.Log, Room: d.checkReceiveSpace, IsHeld: d.isHeld})
+		Confirm: n.Receive.Confirm, Workers: n.Receive.Workers, Now: d.cfg.Now, Log: d.cfg.Log, Room: func() error { return d.checkRoom("state_dir", d.cfg.StateDir) }, IsHeld: d.isHeld})
 	d.receiver.Store(engine)
 	cfg.Arrivals, cfg.OnDone, cfg.TrustsType = d.ledger, engine.Wake, n.Receive.TrustsType
 	ctx, cancel := context.WithCancel(ctx)
@@ -135,13 +135,4 @@ func (d *Daemon) isArchived(id archive.ID) (bool, error) {
 	}
 	e, known, err := d.ledger.Entry(key)
 	return known && e.State == ledger.Archived, err
-}
-
-// checkReceiveSpace says why nothing may be fetched now; nil: it may.
-func (d *Daemon) checkReceiveSpace() error {
-	free, least := d.shared.FreeBytes(d.cfg.StateDir), d.cfg.SpoolMinFree
-	if free >= 0 && free < least {
-		return fmt.Errorf("the disk of state_dir has %.1f MB left, less than spool.min_free (%.1f MB): make room", float64(free)/archive.MB, float64(least)/archive.MB)
-	}
-	return nil
 }

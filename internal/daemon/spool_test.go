@@ -95,6 +95,23 @@ func TestCheckCatalogSpace_I26_LeavesTheRoomToTheWork(t *testing.T) {
 	}
 }
 
+// I21: a download begins while its disk has min_free bytes or more, or will not
+// say what it has. The refusal names the disk, and the setting to look at.
+func TestCheckRoom_I21_DownloadsLeaveMinFree(t *testing.T) {
+	t.Parallel()
+	for free, isRefused := range map[int64]bool{0: true, 999e6: true, 1000e6: false, 1 << 50: false, -1: false} {
+		d := &Daemon{cfg: Config{SpoolMinFree: 1000e6}, shared: &dropwork.Shared{FreeBytes: func(path string) int64 {
+			kit.Want(t, "path", path, "/custody")
+			return free
+		}}}
+		err := d.checkRoom("the custody folder", "/custody")
+		kit.Want(t, fmt.Sprintf("%d bytes free: refused", free), err != nil, isRefused)
+		if err != nil {
+			kit.Holds(t, "refusal", err.Error(), "disk of the custody folder", "spool.min_free (1000.0 MB)", "make room")
+		}
+	}
+}
+
 // I24: whatever the disk of a drop folder answers, every document stays and
 // remains accepted; the fault is reported in words, once, and the work resumes
 // automatically.
