@@ -46,8 +46,8 @@ func TestValidateNetwork_I24_EachFaultAtOnce(t *testing.T) {
 				"NOT SENT. document.json, line 3, sentTo.id: a GLN has 13 digits, this has 12.\n" +
 				"NOT SENT. a.pdf: is empty; the network takes no empty file.\n" +
 				"NOT SENT. b.heic: " + endings + "NOT SENT. b.heic: is empty; the network takes no empty file.\n"},
-		"NoJSON":     {files{"document.json": "{"}, exitData, "NOT SENT. document.json, line 1: the file is not JSON here: unexpected end of JSON input. Look at the quotes, commas and brackets just before it.\n"},
-		"Empty":      {files{"document.json": ""}, exitData, "NOT SENT. document.json, line 1: the file is not JSON here: unexpected end of JSON input. Look at the quotes, commas and brackets just before it.\n"},
+		"NoJSON":     {files{"document.json": "{"}, exitData, "NOT SENT. document.json, line 1: the file is not JSON here: the file ends too early; here a field's name in quotes is expected; complete it, or copy the file again.\n"},
+		"Empty":      {files{"document.json": ""}, exitData, "NOT SENT. document.json, line 1: the file is not JSON here: the file ends too early; here a value is expected; complete it, or copy the file again.\n"},
 		"NoDocument": {files{"photo.heic": "x"}, exitData, "NOT SENT. document.json: is missing; put it beside the files.\nNOT SENT. photo.heic: " + endings},
 		"Hidden":     {files{"document.json": networkGood, ".invoice": "x"}, exitData, "NOT SENT. .invoice: " + endings},
 		"Hostile":    {files{"document.json": networkGood, "a\x1b[2Jb.exe": "x"}, exitData, `NOT SENT. a\x1b[2Jb.exe: ` + endings},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/strictjson"
 )
 
 // Fault is one thing wrong with a document that is to be sent, in words for the person who made it.
@@ -33,27 +34,24 @@ const MaxFaults = 50
 // CheckDocument returns everything that the network is known to refuse in a document, in the order of its lines, before anything is
 // sent. What the specification does not say is not checked. No faults: [ComposeBody] takes the document.
 func CheckDocument(document []byte) []Fault {
-	c := &checker{src: withoutMark(document)}
-	root, err := parseDocument(c.src)
+	doc, err := parseDocument(document)
 	if wrong, is := errors.AsType[*parseError](err); is {
-		return []Fault{{Line: lineAt(c.src, wrong.at), Text: wrong.text}}
+		return []Fault{{Line: wrong.line, Text: wrong.text}}
 	}
-	if !root.isObject() {
+	c, root := &checker{document: doc}, doc.root
+	if !root.Is(strictjson.Object) {
 		return []Fault{{Line: 1, Text: `the file is not an object in { }; write {"documentType": "Invoice", "data": {…}}.`}}
 	}
-	root.findRepeated(func(again, first child) {
-		if c.isFull() {
-			return
-		}
-		c.addFault(again.at, shortenText(again.name), fmt.Sprintf("stands here a second time (first in line %d); delete one of the two.", lineAt(c.src, first.at)))
-	})
-	for _, m := range root.members {
-		if !isDocumentMember(m.name) {
-			c.addFault(m.at, shortenText(m.name), `is not known here, and would not be sent; invoice fields belong into "data".`)
+	for _, r := range doc.repeated[:min(len(doc.repeated), 2*MaxFaults)] {
+		c.addFault(r.At, shortenText(r.Key), fmt.Sprintf("stands here a second time (first in line %d); delete one of the two.", doc.lineAt(r.First)))
+	}
+	for _, m := range root.Members {
+		if !isDocumentMember(m.Key) {
+			c.addFault(m.At, shortenText(m.Key), `is not known here, and would not be sent; invoice fields belong into "data".`)
 		}
 	}
 	if kindOf(root) == "" {
-		c.addFault(root.find(typeMember).at, typeMember, "is not known; write Invoice or CreditNote.")
+		c.addFault(root.Find(typeMember).At, typeMember, "is not known; write Invoice or CreditNote.")
 	}
 	if data := c.requireObject(root, root, "", dataMember); data != nil {
 		c.checkData(data)
@@ -73,15 +71,15 @@ func (c *checker) checkRecipient(root *node) {
 		c.checkSchemeAndID(sentTo, "sentTo")
 		return
 	}
-	endpoint := root.find(dataMember).find("accountingCustomerParty").find("endpoint")
-	if endpoint != nil || preference.find("sentTo") != nil || root.find(printingMember) != nil || preference.find(printingMember) != nil {
+	endpoint := root.Find(dataMember).Find("accountingCustomerParty").Find("endpoint")
+	if endpoint != nil || preference.Find("sentTo") != nil || root.Find(printingMember) != nil || preference.Find(printingMember) != nil {
 		return // checked with its party, or told above
 	}
 	place := root
 	if preference != nil {
 		place = preference
 	}
-	c.addFault(place.at, join(preferenceMember, "sentTo"), `is missing, so that nobody knows whom the document goes to; write "processingPreference": {"sentTo": {"id": "…", "schemeId": "…"}} beside "data".`)
+	c.addFault(place.At, join(preferenceMember, "sentTo"), `is missing, so that nobody knows whom the document goes to; write "processingPreference": {"sentTo": {"id": "…", "schemeId": "…"}} beside "data".`)
 }
 
 // checkListedFiles checks the list of what the files are to the document.
@@ -89,28 +87,28 @@ func (c *checker) checkListedFiles(root *node) {
 	named := map[string]bool{}
 	for i, f := range c.optionalList(root, "", filesMember) {
 		at := fmt.Sprintf("%s[%d]", filesMember, i)
-		for _, m := range f.members {
-			if m.name != "name" && m.name != "fileType" {
-				c.addFault(m.at, join(at, shortenText(m.name)), "is not known here; a file has a name and a fileType.")
+		for _, m := range f.Members {
+			if m.Key != "name" && m.Key != "fileType" {
+				c.addFault(m.At, join(at, shortenText(m.Key)), "is not known here; a file has a name and a fileType.")
 			}
 		}
 		if n, name := c.requireText(f, at, "name", "write the name of the file"); n != nil {
 			if named[strings.ToLower(name)] {
-				c.addFault(n.at, join(at, "name"), "names a file that was named before; delete one of the two.")
+				c.addFault(n.At, join(at, "name"), "names a file that was named before; delete one of the two.")
 			}
 			named[strings.ToLower(name)] = true
 		}
 		if n, word := c.requireText(f, at, "fileType", "write "+fileTypeWords); n != nil && !archive.FileType(word).IsKnown() {
-			c.addFault(n.at, join(at, "fileType"), "is not known; write "+fileTypeWords+".")
+			c.addFault(n.At, join(at, "fileType"), "is not known; write "+fileTypeWords+".")
 		}
 	}
 }
 
 // checker collects the faults of a document.
 type checker struct {
-	src    []byte
-	kind   archive.NetworkKind // of the document
-	faults []Fault
+	document tree
+	kind     archive.NetworkKind // of the document
+	faults   []Fault
 }
 
 // isFull reports whether no further fault is listed.
@@ -120,7 +118,7 @@ func (c *checker) addFault(at int, field, text string) {
 	if c.isFull() {
 		return
 	}
-	if f := (Fault{Line: lineAt(c.src, at), Field: field, Text: text}); !slices.Contains(c.faults, f) {
+	if f := (Fault{Line: c.document.lineAt(at), Field: field, Text: text}); !slices.Contains(c.faults, f) {
 		c.faults = append(c.faults, f)
 	}
 }
@@ -135,9 +133,9 @@ func join(above, name string) string {
 
 // optionalObject returns an object that may be missing.
 func (c *checker) optionalObject(of *node, above, name string) *node {
-	n := of.find(name)
-	if n != nil && !n.isObject() {
-		c.addFault(n.at, join(above, name), "must be an object in { }.")
+	n := of.Find(name)
+	if n != nil && !n.Is(strictjson.Object) {
+		c.addFault(n.At, join(above, name), "must be an object in { }.")
 		return nil
 	}
 	return n
@@ -145,8 +143,8 @@ func (c *checker) optionalObject(of *node, above, name string) *node {
 
 // requireObject returns an object that must be there. Its lack is told at the place of the node place.
 func (c *checker) requireObject(of, place *node, above, name string) *node {
-	if of.find(name) == nil {
-		c.addFault(place.at, join(above, name), "is missing.")
+	if of.Find(name) == nil {
+		c.addFault(place.At, join(above, name), "is missing.")
 		return nil
 	}
 	return c.optionalObject(of, above, name)
@@ -154,20 +152,20 @@ func (c *checker) requireObject(of, place *node, above, name string) *node {
 
 // optionalList returns the objects of a list that may be missing.
 func (c *checker) optionalList(of *node, above, name string) []*node {
-	n := of.find(name)
+	n := of.Find(name)
 	if n == nil {
 		return nil
 	}
-	if !n.isList() {
-		c.addFault(n.at, join(above, name), "must be a list in [ ].")
+	if !n.Is(strictjson.List) {
+		c.addFault(n.At, join(above, name), "must be a list in [ ].")
 		return nil
 	}
 	var objects []*node
-	for i, item := range n.items {
-		if item.isObject() {
+	for i, item := range n.Items {
+		if item.Is(strictjson.Object) {
 			objects = append(objects, item)
 		} else {
-			c.addFault(item.at, fmt.Sprintf("%s[%d]", join(above, name), i), "must be an object in { }.")
+			c.addFault(item.At, fmt.Sprintf("%s[%d]", join(above, name), i), "must be an object in { }.")
 		}
 	}
 	return objects
@@ -175,27 +173,26 @@ func (c *checker) optionalList(of *node, above, name string) []*node {
 
 // optionalText returns a text that may be missing; nil: it is missing, or no text.
 func (c *checker) optionalText(of *node, above, name string) (n *node, text string) {
-	n = of.find(name)
+	n = of.Find(name)
 	if n == nil {
 		return nil, ""
 	}
-	text, is := n.token.(string)
-	if !is {
-		c.addFault(n.at, join(above, name), "must be a text in quotes.")
+	if !n.Is(strictjson.Text) {
+		c.addFault(n.At, join(above, name), "must be a text in quotes.")
 		return nil, ""
 	}
-	return n, text
+	return n, n.Text
 }
 
 // requireText returns a text that must be there and not be empty; nil: it is not.
 func (c *checker) requireText(of *node, above, name, advice string) (n *node, text string) {
-	if of.find(name) == nil {
-		c.addFault(of.at, join(above, name), "is missing; "+advice+".")
+	if of.Find(name) == nil {
+		c.addFault(of.At, join(above, name), "is missing; "+advice+".")
 		return nil, ""
 	}
 	n, text = c.optionalText(of, above, name)
 	if n != nil && strings.TrimSpace(text) == "" {
-		c.addFault(n.at, join(above, name), "is empty; "+advice+".")
+		c.addFault(n.At, join(above, name), "is empty; "+advice+".")
 		return nil, ""
 	}
 	return n, text
@@ -216,35 +213,35 @@ const customFields = "customFields"
 // path in data. The form of dates, numbers, currencies and countries counts
 // wherever they stand.
 func (c *checker) checkValues(n *node, above, path string) {
-	for _, m := range n.members {
-		field := join(above, shortenText(m.name))
-		if m.name == customFields || m.value.token == nil {
+	for _, m := range n.Members {
+		field := join(above, shortenText(m.Key))
+		if m.Key == customFields || m.Value.IsNull() {
 			continue
 		}
-		step := m.name
+		step := m.Key
 		if path == "" && slices.Contains(parties, step) {
 			step = "party"
 		}
 		below := join(path, step)
-		if advice := adviseOnOldName(c.kind, below, m.name); advice != "" {
-			c.addFault(m.at, field, "is a name of version 1; "+advice)
+		if advice := adviseOnOldName(c.kind, below, m.Key); advice != "" {
+			c.addFault(m.At, field, "is a name of version 1; "+advice)
 			continue
 		}
-		c.checkForm(m.value, field, below)
-		text, isText := m.value.token.(string)
+		c.checkForm(m.Value, field, below)
+		text, isText := m.Value.Text, m.Value.Is(strictjson.Text)
 		switch {
-		case slices.Contains(dateFields, m.name) && !(isText && isDate(text)):
-			c.addFault(m.value.at, field, "is no date; write it like 2026-10-31, with a time zone behind it only where it is known, like 2026-10-31+01:00.")
-		case slices.Contains(numberFields, m.name) && !isNumber(m.value):
-			c.addFault(m.value.at, field, "must be a number without quotes, like 1234.56.")
-		case slices.Contains(currencyField, m.name) && !(isText && currencyPattern.MatchString(text)):
-			c.addFault(m.value.at, field, "is not an ISO 4217 code; write three capital letters, like EUR.")
-		case slices.Contains(countryField, m.name) && !(isText && isCountry(text)):
-			c.addFault(m.value.at, field, "is not an ISO 3166 code; write two capital letters, like DE.")
+		case slices.Contains(dateFields, m.Key) && !(isText && isDate(text)):
+			c.addFault(m.Value.At, field, "is no date; write it like 2026-10-31, with a time zone behind it only where it is known, like 2026-10-31+01:00.")
+		case slices.Contains(numberFields, m.Key) && !m.Value.Is(strictjson.Number):
+			c.addFault(m.Value.At, field, "must be a number without quotes, like 1234.56.")
+		case slices.Contains(currencyField, m.Key) && !(isText && currencyPattern.MatchString(text)):
+			c.addFault(m.Value.At, field, "is not an ISO 4217 code; write three capital letters, like EUR.")
+		case slices.Contains(countryField, m.Key) && !(isText && isCountry(text)):
+			c.addFault(m.Value.At, field, "is not an ISO 3166 code; write two capital letters, like DE.")
 		}
-		c.checkValues(m.value, field, below)
+		c.checkValues(m.Value, field, below)
 	}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		at := fmt.Sprintf("%s[%d]", above, i)
 		c.checkForm(item, at, path+"[]")
 		c.checkValues(item, at, path+"[]")

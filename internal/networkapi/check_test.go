@@ -106,10 +106,13 @@ func TestCheckDocument_EachFault(t *testing.T) {
 		{"FieldTwice", `"issueDate"`, `"documentCurrencyCode": "EUR", "issueDate"`, "line 6, documentCurrencyCode: stands here a second time (first in line 5)"},
 		{"ListOfPartyIsAnObject", `[{"id": "DE123456789", "schemeId": "VAT"}, {"id": "x"}]`, `{}`, "partyIdentifications: must be a list in [ ]."},
 		{"ListHoldsAText", `[{"changeIndicator"`, `["x", {"changeIndicator"`, "allowanceCharges[0]: must be an object in { }."},
-		{"SyntaxError", `"CN-1"}`, `"CN-1"]`, "document.json, line 4: the file is not JSON here"},
-		{"CommaTooMany", `"GLN"}`, `"GLN",}`, "document.json, line 14: the file is not JSON here"},
-		{"NotUTF8", `Otto`, "Otto\xff", "document.json, line 7: here is a character that is not UTF-8"},
-		{"HalfCharacter", `Otto`, `Otto\ud800`, "document.json, line 7: here is half a character"},
+		{"SyntaxError", `"CN-1"}`, `"CN-1"]`, `document.json, line 4: the file is not JSON here: here a comma or } is expected, not ]; look for a missing comma, colon or quote just before it.`},
+		{"CurlyQuotes", `"CN-1"`, `“CN-1”`, "document.json, line 4: the file is not JSON here: curly quotes, probably from Word; export it again, as plain JSON."},
+		{"CommaInAnAmount", `12.50`, `1,234.50`, "document.json, line 9: the file is not JSON here: a comma inside a number; write a number without thousands separators and with a point, like 1234.56."},
+		{"CurrencyBehindAnAmount", `12.50`, `12.50 EUR`, `the file is not JSON here: a word behind a number; write the number alone, like 1234.56, and the currency in "currencyId".`},
+		{"CommaTooMany", `"GLN"}`, `"GLN",}`, "document.json, line 14: the file is not JSON here: a comma before }; delete that comma."},
+		{"NotUTF8", `Otto`, "Otto\xff", "document.json, line 7: the file is not JSON here: a character that is not UTF-8; save the file again"},
+		{"HalfCharacter", `Otto`, `Otto\ud800`, "document.json, line 7: the file is not JSON here: half a character"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			kit.Need(t, strings.Count(goodDocument, r.old) != 0, "the document has no %s", r.old)
@@ -147,7 +150,7 @@ func TestCheckDocument_AllFaultsAtOnce(t *testing.T) {
 	if told := CheckDocument([]byte(twice)); len(told) != 1 { // one line, one field
 		t.Errorf("%d faults", len(told))
 	}
-	for _, hostile := range []string{strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "[" + strings.Repeat("1,", maxValues) + "1]", "", "null", "[]", `"x"`, "{} {}", strings.Repeat(" ", MaxDocument+1)} {
+	for _, hostile := range []string{strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "[" + strings.Repeat("1,", documentForm.Values) + "1]", "", "null", "[]", `"x"`, "{} {}", strings.Repeat(" ", MaxDocument+1)} {
 		kit.Want(t, fmt.Sprintf("%.20q", hostile), len(CheckDocument([]byte(hostile))), 1)
 	}
 }

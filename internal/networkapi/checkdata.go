@@ -61,22 +61,22 @@ func (c *checker) checkSchemeAndID(object *node, field string) {
 	text, wrongScheme := checkIdentifier(scheme, id)
 	switch {
 	case wrongScheme:
-		c.addFault(schemeNode.at, join(field, "schemeId"), text)
+		c.addFault(schemeNode.At, join(field, "schemeId"), text)
 	case text != "" && idNode != nil:
-		c.addFault(idNode.at, join(field, "id"), text)
+		c.addFault(idNode.At, join(field, "id"), text)
 	}
 }
 
 // checkCharge checks one allowance or charge.
 func (c *checker) checkCharge(charge *node, field string) {
-	indicator := charge.find("changeIndicator")
+	indicator := charge.Find("changeIndicator")
 	if indicator == nil {
-		c.addFault(charge.at, join(field, "changeIndicator"), "is missing; write true for a charge, false for a discount.")
-	} else if _, is := indicator.token.(bool); !is {
-		c.addFault(indicator.at, join(field, "changeIndicator"), "must be true or false, without quotes.")
+		c.addFault(charge.At, join(field, "changeIndicator"), "is missing; write true for a charge, false for a discount.")
+	} else if !isBool(indicator) {
+		c.addFault(indicator.At, join(field, "changeIndicator"), "must be true or false, without quotes.")
 	}
-	if charge.find("amount") == nil { // checkValues says whether it is a number
-		c.addFault(charge.at, join(field, "amount"), "is missing; write a number, like 12.50.")
+	if charge.Find("amount") == nil { // checkValues says whether it is a number
+		c.addFault(charge.At, join(field, "amount"), "is missing; write a number, like 12.50.")
 	}
 }
 
@@ -99,7 +99,7 @@ func (c *checker) checkAccountID(id *node, field string) {
 	n, text := c.requireID(id, field)
 	if _, scheme := c.optionalText(id, field, "schemeId"); n != nil && scheme == "IBAN" {
 		if wrong := checkIBAN(text); wrong != "" {
-			c.addFault(n.at, join(field, "id"), wrong)
+			c.addFault(n.At, join(field, "id"), wrong)
 		}
 	}
 }

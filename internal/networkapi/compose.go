@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/strictjson"
 )
 
 // The members of a document.
@@ -31,52 +32,46 @@ type parts struct {
 // parseParts reads the members of a document that are sent. A member that stands twice, or one that is not known, is an error:
 // nobody can say which value is meant, or it would silently not be sent.
 func parseParts(document []byte) (p parts, err error) {
-	src := withoutMark(document)
-	root, err := parseDocument(src)
+	doc, err := parseDocument(document)
 	if err != nil {
 		return parts{}, err
 	}
-	root.findRepeated(func(again, _ child) {
-		if err == nil {
-			err = fmt.Errorf("line %d: %q stands twice", lineAt(src, again.at), shortenText(again.name))
-		}
-	})
-	for _, m := range root.members {
-		if err == nil && !isDocumentMember(m.name) {
-			err = fmt.Errorf("line %d: %q is not sent", lineAt(src, m.at), shortenText(m.name))
-		}
+	src, root := doc.src, doc.root
+	if len(doc.repeated) > 0 {
+		r := doc.repeated[0]
+		return parts{}, fmt.Errorf("line %d: %q stands twice", doc.lineAt(r.At), shortenText(r.Key))
 	}
-	if err != nil {
-		return parts{}, err
+	for _, m := range root.Members {
+		if !isDocumentMember(m.Key) {
+			return parts{}, fmt.Errorf("line %d: %q is not sent", doc.lineAt(m.At), shortenText(m.Key))
+		}
 	}
 	p.kind = kindOf(root)
-	data, preference := root.find(dataMember), root.find(preferenceMember)
+	data, preference := root.Find(dataMember), root.Find(preferenceMember)
 	switch {
 	case p.kind == "":
 		return parts{}, errors.New("documentType is neither Invoice nor CreditNote")
-	case !data.isObject():
+	case !data.Is(strictjson.Object):
 		return parts{}, errors.New("data is no object")
-	case preference != nil && !preference.isObject():
+	case preference != nil && !preference.Is(strictjson.Object):
 		return parts{}, errors.New("processingPreference is no object")
 	}
-	p.data = src[data.at:data.end]
+	p.data = src[data.At:data.End]
 	if preference != nil {
-		p.preference = src[preference.at:preference.end]
+		p.preference = src[preference.At:preference.End]
 	}
-	if printing := root.find(printingMember); printing != nil {
-		p.printing = src[printing.at:printing.end]
+	if printing := root.Find(printingMember); printing != nil {
+		p.printing = src[printing.At:printing.End]
 	}
 	return p, nil
 }
 
 // kindOf returns the kind of a document; empty: its documentType is none.
 func kindOf(root *node) archive.NetworkKind {
-	told := root.find(typeMember)
-	if told == nil {
+	if root.Find(typeMember) == nil {
 		return archive.NetworkInvoice
 	}
-	word, _ := told.token.(string)
-	return archive.ParseNetworkKind(word)
+	return archive.ParseNetworkKind(root.FindText(typeMember))
 }
 
 // ReadKind returns whether a document is an invoice or a credit note, as its documentType says; without one it is an invoice.

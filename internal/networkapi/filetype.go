@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/strictjson"
 )
 
 // Endings are the types of files that the network takes, by the ending of their
@@ -58,29 +59,26 @@ const fileTypeWords = "imageFile, attachmentFile or dataFile"
 // The others are attachments then. If nobody can say which one it is, or the
 // list names a file that is not there, that is a fault.
 func (t FileTypes) TypeFiles(document []byte, folder string, names []string) (types []archive.FileType, faults []Fault) {
-	src := withoutMark(document)
-	root, err := parseDocument(src)
-	if err != nil {
-		root = nil // told by CheckDocument
-	}
+	doc, _ := parseDocument(document) // CheckDocument reports the error
+	root := doc.root
 	types = make([]archive.FileType, len(names))
 	for i, name := range names {
 		types[i] = t.Of(name)
 	}
 	listed := map[int]bool{}
-	if list := root.find(filesMember); list.isList() {
-		for i, f := range list.items {
-			n := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, f.text("name")) })
-			switch word := archive.FileType(f.text("fileType")); {
-			case !f.isObject() || f.text("name") == "" || !word.IsKnown(): // told by CheckDocument
+	if list := root.Find(filesMember); list.Is(strictjson.List) {
+		for i, f := range list.Items {
+			n := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, f.FindText("name")) })
+			switch word := archive.FileType(f.FindText("fileType")); {
+			case !f.Is(strictjson.Object) || f.FindText("name") == "" || !word.IsKnown(): // told by CheckDocument
 			case n < 0:
-				faults = append(faults, Fault{Line: lineAt(src, f.at), Field: fmt.Sprintf("%s[%d].name", filesMember, i), Text: fmt.Sprintf("names %q, which is not in the folder; write the name of a file that is.", shortenText(f.text("name")))})
+				faults = append(faults, Fault{Line: doc.lineAt(f.At), Field: fmt.Sprintf("%s[%d].name", filesMember, i), Text: fmt.Sprintf("names %q, which is not in the folder; write the name of a file that is.", shortenText(f.FindText("name")))})
 			default:
 				types[n], listed[n] = word, true
 			}
 		}
 	}
-	return types, append(faults, chooseImage(types, listed, names, root.find(dataMember).find("externalDocumentIdentifier").text("id"), folder)...)
+	return types, append(faults, chooseImage(types, listed, names, root.Find(dataMember).Find("externalDocumentIdentifier").FindText("id"), folder)...)
 }
 
 // chooseImage leaves one of the PDFs that may be the image of the document, and

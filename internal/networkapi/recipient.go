@@ -73,13 +73,13 @@ func (*RecipientCheck) RecipientOf(p archive.Package, document archive.Digest) (
 
 // readRecipient returns the number of the recipient that processingPreference names, where the directory of France lists such numbers.
 func readRecipient(document []byte) (archive.CompanyNumber, error) {
-	root, err := parseDocument(withoutMark(document))
+	doc, err := parseDocument(document)
 	if err != nil {
 		return "", fmt.Errorf("read the recipient of a document: %w", err)
 	}
-	to := root.find(preferenceMember).find("sentTo")
-	switch id := to.text("id"); {
-	case to.text("schemeId") != frenchScheme:
+	to := doc.root.Find(preferenceMember).Find("sentTo")
+	switch id := to.FindText("id"); {
+	case to.FindText("schemeId") != frenchScheme:
 		return "", nil
 	case isDigits(id, SIRENDigits):
 		return archive.CompanyNumber(sirenWord + id), nil

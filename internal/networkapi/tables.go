@@ -1,11 +1,11 @@
 package networkapi
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/strictjson"
 )
 
 // form is what a value of data must be.
@@ -107,27 +107,24 @@ func (c *checker) checkForm(n *node, field, path string) {
 	isRight := true
 	switch f {
 	case textForm:
-		_, isRight = n.token.(string)
+		isRight = n.Is(strictjson.Text)
 	case boolForm:
-		_, isRight = n.token.(bool)
+		isRight = isBool(n)
 	case objectForm:
-		isRight = n.isObject()
+		isRight = n.Is(strictjson.Object)
 	case listForm:
-		isRight = n.isList()
+		isRight = n.Is(strictjson.List)
 	}
 	if !isRight {
-		c.addFault(n.at, field, formTexts[f])
+		c.addFault(n.At, field, formTexts[f])
 	}
-	if words := schemesOf[path]; words != nil && isRight && !slices.Contains(words, n.token.(string)) {
-		c.addFault(n.at, field, "is not known; write "+strings.Join(words, " or ")+".")
+	if words := schemesOf[path]; words != nil && isRight && !slices.Contains(words, n.Text) {
+		c.addFault(n.At, field, "is not known; write "+strings.Join(words, " or ")+".")
 	}
 }
 
-// isNumber reports whether a value is a number.
-func isNumber(n *node) bool {
-	_, is := n.token.(json.Number)
-	return is
-}
+// isBool reports whether a value is true or false.
+func isBool(n *node) bool { return n.Is(strictjson.Word) && !n.IsNull() }
 
 // isCountry reports whether a text is a code of ISO 3166-1 alpha-2.
 func isCountry(code string) bool {

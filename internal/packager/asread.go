@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/strictjson"
 )
 
 // ReadSidecar returns what the sidecar of a folder says. It does not look at the folder's other files. A sidecar that cannot
@@ -25,24 +26,24 @@ func ReadSidecar(ctx context.Context, root *os.Root, rules Rules) (archive.AsRea
 
 // asRead keeps what an object of a sidecar says of the invoice, whatever is wrong with it otherwise. Values of the drop's
 // defaults are not in it. Nothing in it was checked.
-func asRead(v value) (read archive.AsRead) {
+func asRead(v *strictjson.Value) (read archive.AsRead) {
 	for field, to := range map[string]*string{
 		"documentType": &read.Type, "documentId": &read.Number, "documentDate": &read.Date, "amount": &read.Amount, "currencyCode": &read.Currency,
 		"senderName": &read.SenderName, "senderIds": &read.SenderIDs, "recipientName": &read.RecipientName, "recipientIds": &read.RecipientIDs,
 	} {
-		*to = onlyText(v.members, field)
+		*to = onlyText(v.Members, field)
 	}
 	return read
 }
 
 // onlyText returns the text of a field that stands once, or each time with the same text. Case in its name does not count.
-func onlyText(members []member, field string) string {
+func onlyText(members []strictjson.Member, field string) string {
 	sole, found := "", false
 	for _, m := range members {
-		if !strings.EqualFold(m.key, field) {
+		if !strings.EqualFold(m.Key, field) {
 			continue
 		}
-		said := plainText(m.value)
+		said := plainText(m.Value)
 		if found && said != sole {
 			// It is unknown which of them is meant.
 			return ""
@@ -57,18 +58,18 @@ var wideBlanks = strings.NewReplacer("\u00a0", " ", "\u202f", " ")
 
 // plainText returns a text, a number as it is written, or a list of these. It is empty for any other value, for one that is
 // too long, and for one that cannot be shown as it is.
-func plainText(v value) string {
+func plainText(v *strictjson.Value) string {
 	s := ""
-	switch v.kind {
-	case text, number:
-		s = strings.TrimSpace(v.text)
-	case array:
+	switch v.Kind {
+	case strictjson.Text, strictjson.Number:
+		s = strings.TrimSpace(v.Text)
+	case strictjson.List:
 		var items []string
-		for _, item := range v.items {
-			if item.kind != text && item.kind != number {
+		for _, item := range v.Items {
+			if item.Kind != strictjson.Text && item.Kind != strictjson.Number {
 				return ""
 			}
-			items = append(items, strings.TrimSpace(item.text))
+			items = append(items, strings.TrimSpace(item.Text))
 		}
 		s = strings.Join(items, ", ")
 	}

@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/strictjson"
 )
 
 // fromConfig turns a configuration's values into those of a sidecar, without a place, and checks each as if it stood in one.
-func fromConfig(config map[string]any, name string) (value, []archive.Fault) {
-	v := value{kind: object, at: -1}
+func fromConfig(config map[string]any, name string) (*strictjson.Value, []archive.Fault) {
+	v := &strictjson.Value{Kind: strictjson.Object, At: -1}
 	f := newSidecarReader(name)
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		x, ok := toValue(config[key])
-		if key == "amount" && x.kind == text {
-			x.kind = number
+		if key == "amount" && x.Kind == strictjson.Text {
+			x.Kind = strictjson.Number
 		}
 		switch {
 		case !ok:
@@ -25,7 +26,7 @@ func fromConfig(config map[string]any, name string) (value, []archive.Fault) {
 		case key == "clientUUID" || key == "files" || key == "documentId":
 			f.addFault(-1, key, "", "is each document's own", "Leave it out")
 		default:
-			v.members = append(v.members, member{key: key, at: -1, value: x})
+			v.Members = append(v.Members, strictjson.Member{Key: key, At: -1, Value: x})
 		}
 	}
 	f.readFields(v)
@@ -49,39 +50,39 @@ func lowerFirst(s string) string {
 }
 
 // toValue maps what a YAML decoder returns. A float is refused, because a binary fraction has no exact decimal text.
-func toValue(x any) (value, bool) {
-	v := value{at: -1}
+func toValue(x any) (*strictjson.Value, bool) {
+	v := &strictjson.Value{At: -1}
 	switch x := x.(type) {
 	case string:
-		v.kind, v.text = text, x
+		v.Kind, v.Text = strictjson.Text, x
 	case json.Number:
-		v.kind, v.text = number, x.String()
+		v.Kind, v.Text = strictjson.Number, x.String()
 	case int, int64, uint64:
-		v.kind, v.text = number, fmt.Sprint(x)
+		v.Kind, v.Text = strictjson.Number, fmt.Sprint(x)
 	case bool, nil:
-		v.kind, v.text = word, fmt.Sprint(x)
+		v.Kind, v.Text = strictjson.Word, fmt.Sprint(x)
 	case []string:
-		v.kind = array
+		v.Kind = strictjson.List
 		for _, s := range x {
-			v.items = append(v.items, value{kind: text, at: -1, text: s})
+			v.Items = append(v.Items, &strictjson.Value{Kind: strictjson.Text, At: -1, Text: s})
 		}
 	case []any:
-		v.kind = array
+		v.Kind = strictjson.List
 		for _, e := range x {
 			item, ok := toValue(e)
 			if !ok {
 				return v, false
 			}
-			v.items = append(v.items, item)
+			v.Items = append(v.Items, item)
 		}
 	case map[string]any:
-		v.kind = object
+		v.Kind = strictjson.Object
 		for _, key := range slices.Sorted(maps.Keys(x)) {
 			item, ok := toValue(x[key])
 			if !ok {
 				return v, false
 			}
-			v.members = append(v.members, member{key: key, at: -1, value: item})
+			v.Members = append(v.Members, strictjson.Member{Key: key, At: -1, Value: item})
 		}
 	default:
 		return v, false
@@ -95,16 +96,16 @@ func allowedValues(x any) ([]string, bool) {
 	if !ok {
 		return nil, false
 	}
-	items := []value{v}
-	if v.kind == array {
-		items = v.items
+	items := []*strictjson.Value{v}
+	if v.Kind == strictjson.List {
+		items = v.Items
 	}
 	var all []string
 	for _, item := range items {
-		if item.kind != text && item.kind != number || item.text == "" {
+		if item.Kind != strictjson.Text && item.Kind != strictjson.Number || item.Text == "" {
 			return nil, false
 		}
-		all = append(all, item.text)
+		all = append(all, item.Text)
 	}
 	return all, len(all) > 0
 }

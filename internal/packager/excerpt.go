@@ -4,27 +4,13 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"vaultd/internal/strictjson"
 )
-
-// lineAndColumn returns the line and the column, in characters, of an offset of src.
-func lineAndColumn(src []byte, at int) (line, col int) {
-	begin := lineStart(src, at)
-	line = 1
-	for i := 0; i < begin; i++ {
-		if src[i] == '\n' || src[i] == '\r' && (i+1 == len(src) || src[i+1] != '\n') {
-			line++
-		}
-	}
-	return line, utf8.RuneCount(src[begin:at]) + 1
-}
-
-func lineStart(src []byte, at int) int {
-	return bytes.LastIndexAny(src[:at], "\r\n") + 1
-}
 
 // excerptAt returns the line around an offset, and a second line with a caret below it.
 func excerptAt(src []byte, at int) string {
-	begin := lineStart(src, at)
+	begin := strictjson.LineStart(src, at)
 	end := len(src)
 	if i := bytes.IndexAny(src[at:], "\r\n"); i >= 0 {
 		end = at + i

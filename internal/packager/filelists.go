@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/strictjson"
 )
 
 // listedFile is a file that the sidecar's `files` or the manifest names, and what they say about it.
@@ -24,20 +25,20 @@ type listedFile struct {
 }
 
 // readFilesField understands the local key `files`: names, or objects with name, sha256, size.
-func (f *sidecarReader) readFilesField(field string, v value) {
-	if v.kind != array {
+func (f *sidecarReader) readFilesField(field string, v *strictjson.Value) {
+	if v.Kind != strictjson.List {
 		f.addWrongKind(field, v, "a list in [ ]", `Write ["rechnung.pdf"]`)
 		return
 	}
-	f.hasFilesField = len(v.items) > 0
+	f.hasFilesField = len(v.Items) > 0
 	seen := map[string]bool{}
-	for i, item := range v.items {
+	for i, item := range v.Items {
 		each := fmt.Sprintf("%s[%d]", field, i)
 		w := listedFile{size: -1}
-		switch item.kind {
-		case text:
+		switch item.Kind {
+		case strictjson.Text:
 			f.readFileName(each, item, &w)
-		case object:
+		case strictjson.Object:
 			f.readListedFile(each, item, &w)
 		default:
 			f.addWrongKind(each, item, "a file's name in quotes", `Write ["rechnung.pdf"]`)
@@ -46,69 +47,69 @@ func (f *sidecarReader) readFilesField(field string, v value) {
 			continue
 		}
 		if seen[foldName(w.path)] {
-			f.addFault(item.at, each, "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two")
+			f.addFault(item.At, each, "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two")
 			continue
 		}
 		seen[foldName(w.path)] = true
 		w.by = Fault{File: f.name, Field: each}
 		// Finding a line costs a walk through the sidecar.
 		if i < maxFaults {
-			w.by.Line, w.by.Col = lineAndColumn(f.src, item.at)
-			w.by.Excerpt = excerptAt(f.src, item.at)
+			w.by.Line, w.by.Col = strictjson.Place(f.src, item.At)
+			w.by.Excerpt = excerptAt(f.src, item.At)
 		}
 		f.listedFiles = append(f.listedFiles, w)
 	}
 }
 
-func (f *sidecarReader) readListedFile(each string, v value, w *listedFile) {
-	for _, m := range v.members {
-		switch m.key {
+func (f *sidecarReader) readListedFile(each string, v *strictjson.Value, w *listedFile) {
+	for _, m := range v.Members {
+		switch m.Key {
 		case "name":
-			f.readFileName(each+".name", m.value, w)
+			f.readFileName(each+".name", m.Value, w)
 		case "sha256":
 			var s string
-			if f.readText(each+".sha256", m.value, &s) {
+			if f.readText(each+".sha256", m.Value, &s) {
 				d, err := archive.ParseDigest(s)
 				if err != nil {
-					f.addFault(m.value.at, each+".sha256", "files not understood", "is not a SHA-256 of 64 hexadecimal digits", "Copy it again, or leave it out")
+					f.addFault(m.Value.At, each+".sha256", "files not understood", "is not a SHA-256 of 64 hexadecimal digits", "Copy it again, or leave it out")
 				}
 				w.sha256 = d
 			}
 		case "size":
-			n, ok := wholeNumber(m.value)
+			n, ok := wholeNumber(m.Value)
 			if !ok {
-				f.addWrongKind(each+".size", m.value, "a number of bytes", "Write it like 48213, or leave it out")
+				f.addWrongKind(each+".size", m.Value, "a number of bytes", "Write it like 48213, or leave it out")
 			}
 			w.size = n
 		default:
-			f.addUnknownField(m.at, each+"."+m.key, m.key, []string{"name", "sha256", "size"})
+			f.addUnknownField(m.At, each+"."+m.Key, m.Key, []string{"name", "sha256", "size"})
 		}
 	}
 	if w.path == "" && !f.faulty["files"] {
-		f.addFault(v.at, each+".name", "files not understood", "is missing", `Write {"name": "rechnung.pdf"}`)
+		f.addFault(v.At, each+".name", "files not understood", "is missing", `Write {"name": "rechnung.pdf"}`)
 	}
 }
 
-func wholeNumber(v value) (int64, bool) {
+func wholeNumber(v *strictjson.Value) (int64, bool) {
 	var n int64
-	if v.kind != number || len(v.text) > 15 || strings.Trim(v.text, digits) != "" {
+	if v.Kind != strictjson.Number || len(v.Text) > 15 || strings.Trim(v.Text, "0123456789") != "" {
 		return -1, false
 	}
-	for _, c := range v.text {
+	for _, c := range v.Text {
 		n = n*10 + int64(c-'0')
 	}
 	return n, true
 }
 
 // readFileName takes the name of a file below the folder; Windows' separators are understood.
-func (f *sidecarReader) readFileName(field string, v value, w *listedFile) {
+func (f *sidecarReader) readFileName(field string, v *strictjson.Value, w *listedFile) {
 	var s string
 	if !f.readText(field, v, &s) {
 		return
 	}
 	p, ok := cleanPath(s)
 	if !ok {
-		f.addFault(v.at, field, "files not understood", `"`+showName(s)+`" is not the name of a file in this folder`, "Write its name as it stands in the folder, like rechnung.pdf")
+		f.addFault(v.At, field, "files not understood", `"`+showName(s)+`" is not the name of a file in this folder`, "Write its name as it stands in the folder, like rechnung.pdf")
 		return
 	}
 	w.path = p
@@ -129,7 +130,7 @@ func readManifest(name string, src []byte) (all []listedFile, faults []Fault) {
 		}
 		return nil, []Fault{{File: name, Brief: "manifest unreadable", Text: text, Advice: advice}}
 	}
-	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
+	src = strictjson.WithoutMark(src)
 	seen := map[string]bool{}
 	n := 0
 	for line := range bytes.Lines(src) {

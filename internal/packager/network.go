@@ -210,7 +210,7 @@ func (n *networkFolder) faultOf(name string, f DocumentFault) Fault {
 	}
 	// What stands behind the last semicolon is an advice where it begins with what to do.
 	advice := x.Text[at+2:]
-	if verb, _, _ := strings.Cut(advice, " "); slices.Contains([]string{"write", "delete", "save"}, verb) {
+	if verb, _, _ := strings.Cut(advice, " "); slices.Contains([]string{"write", "delete", "save", "close", "complete", "export", "look", "make", "put"}, verb) {
 		first, size := utf8.DecodeRuneInString(advice)
 		x.Text, x.Advice = x.Text[:at], string(unicode.ToUpper(first))+advice[size:]
 	}

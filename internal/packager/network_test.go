@@ -196,7 +196,7 @@ func TestNetwork_Refused(t *testing.T) {
 		"UTF16":         {files: tree{"document.json": utf16Text(networkDocument)}, words: []string{`document.json is saved as Unicode (UTF-16). Open it with Notepad`}},
 		"Word":          {files: tree{"document.json": "PK\x03\x04 x"}, words: []string{"document.json is a word processor's document, not plain text. Export it again, as plain JSON, then move this whole folder back."}},
 		"EmptyDocument": {files: tree{"document.json": ""}, words: []string{"document.json is empty. Export it again"}},
-		"Latin1":        {files: replaced("ü", "\xfc"), words: []string{"document.json, line 7: here is a character that is not UTF-8. Save the file again"}},
+		"Latin1":        {files: replaced("ü", "\xfc"), words: []string{"document.json, line 7: the file is not JSON here: a character that is not UTF-8. Save the file again"}},
 		"CutOff":        {files: tree{"document.json": networkDocument[:100]}, words: []string{"NOT SENT. document.json, line", "the file is not JSON here"}},
 		"List":          {files: tree{"document.json": "[]"}, words: []string{"document.json, line 1: the file is not an object in { }. Write {"}},
 		"UnknownMember": {files: replaced(`"data"`, `"fileRefs": [], "data"`), words: []string{`"fileRefs" is not known here, and would not be sent; invoice fields belong into "data". Put it right, then`}},

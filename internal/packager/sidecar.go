@@ -9,10 +9,15 @@ import (
 	"unicode"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/strictjson"
 )
 
 // sidecarFields are the keys of a sidecar, in the order in which faults are reported.
 var sidecarFields = append(archive.MetadataFields(), "clientUUID", "files")
+
+// sidecarForm keeps a hostile sidecar cheap; a real one stays far below.
+var sidecarForm = strictjson.Form{Depth: 16, Values: 20_000,
+	Again: `Fill in a copy of _template\metadata.json with Notepad`, Currency: "currencyCode"}
 
 // sidecarReader holds a sidecar as it was understood. Its faults are in the order of the file.
 type sidecarReader struct {
@@ -37,23 +42,23 @@ func readSidecar(name string, src []byte, rules Rules) *sidecarReader {
 		f.faults = []Fault{{File: name, Brief: name + " unreadable", Text: text, Advice: advice}}
 		return f
 	}
-	f.src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
-	v, twice, bad := parseJSON(f.src)
+	f.src = strictjson.WithoutMark(src)
+	v, repeated, bad := strictjson.Parse(f.src, sidecarForm)
 	switch {
 	case bad != nil:
-		f.addSyntaxFault(*bad)
+		f.addFault(bad.At, "", f.name+" unreadable", bad.Text, bad.Advice)
 		return f
-	case v.kind != object:
-		f.addFault(v.at, "", f.name+" unreadable", "the file is "+v.kind.String()+", not an object in { }", `Fill in a copy of _template\metadata.json`)
+	case v.Kind != strictjson.Object:
+		f.addFault(v.At, "", f.name+" unreadable", "the file is "+v.Kind.String()+", not an object in { }", `Fill in a copy of _template\metadata.json`)
 		return f
 	}
 	f.asRead = asRead(v)
-	for _, t := range twice[:min(len(twice), maxFaults+1)] {
-		first, _ := lineAndColumn(f.src, t.first)
-		f.addFault(t.at, t.key, "a field stands twice", fmt.Sprintf("stands here a second time (first in line %d)", first), "Delete one of the two")
+	for _, r := range repeated[:min(len(repeated), maxFaults+1)] {
+		first, _ := strictjson.Place(f.src, r.First)
+		f.addFault(r.At, r.Key, "a field stands twice", fmt.Sprintf("stands here a second time (first in line %d)", first), "Delete one of the two")
 	}
 	defaults, _ := fromConfig(rules.Defaults, "")
-	v.members = append(v.members, missingMembers(defaults.members, v.members)...)
+	v.Members = append(v.Members, missingMembers(defaults.Members, v.Members)...)
 	f.readFields(v)
 	f.checkDocument()
 	f.checkRequired(rules.Require)
@@ -74,7 +79,7 @@ func newSidecarReader(name string) *sidecarReader {
 func describeUnreadable(src []byte) (text, advice string) {
 	const again = `Fill it in from _template\metadata.json`
 	switch {
-	case len(bytes.TrimSpace(bytes.TrimPrefix(src, []byte("\xef\xbb\xbf")))) == 0:
+	case len(bytes.TrimSpace(strictjson.WithoutMark(src))) == 0:
 		return "is empty", again
 	case bytes.HasPrefix(src, []byte("\xff\xfe")), bytes.HasPrefix(src, []byte("\xfe\xff")),
 		len(src) > 1 && (src[0] == 0 || src[1] == 0):
@@ -86,9 +91,9 @@ func describeUnreadable(src []byte) (text, advice string) {
 }
 
 // missingMembers returns the members of defaults that have leaves out or empty.
-func missingMembers(defaults, have []member) (add []member) {
+func missingMembers(defaults, have []strictjson.Member) (add []strictjson.Member) {
 	for _, d := range defaults {
-		given := slices.ContainsFunc(have, func(m member) bool { return m.key == d.key && !isEmptyValue(m.value) })
+		given := slices.ContainsFunc(have, func(m strictjson.Member) bool { return m.Key == d.Key && !isEmptyValue(m.Value) })
 		if !given {
 			add = append(add, d)
 		}
@@ -96,12 +101,8 @@ func missingMembers(defaults, have []member) (add []member) {
 	return add
 }
 
-func isEmptyValue(v value) bool {
-	return v.kind == text && v.text == "" || v.kind == array && len(v.items) == 0
-}
-
-func (f *sidecarReader) addSyntaxFault(bad syntaxFault) {
-	f.addFault(bad.at, "", f.name+" unreadable", bad.text, bad.advice)
+func isEmptyValue(v *strictjson.Value) bool {
+	return v.Kind == strictjson.Text && v.Text == "" || v.Kind == strictjson.List && len(v.Items) == 0
 }
 
 // addFault adds a fault at an offset of the source; -1: no place. A top-level key that has one is skipped by the checks of
@@ -110,7 +111,7 @@ func (f *sidecarReader) addFault(at int, field, brief, text, advice string) {
 	x := Fault{File: f.name, Field: field, Brief: brief, Text: text, Advice: advice}
 	// Faults beyond maxFaults are only counted.
 	if at >= 0 && len(f.faults) < maxFaults {
-		x.Line, x.Col = lineAndColumn(f.src, at)
+		x.Line, x.Col = strictjson.Place(f.src, at)
 		x.Excerpt = excerptAt(f.src, at)
 	}
 	f.faults = append(f.faults, x)
@@ -123,50 +124,50 @@ func topField(field string) string {
 	return name
 }
 
-func (f *sidecarReader) readFields(v value) {
-	for _, m := range v.members {
-		f.at[m.key] = m.value.at
+func (f *sidecarReader) readFields(v *strictjson.Value) {
+	for _, m := range v.Members {
+		f.at[m.Key] = m.Value.At
 		f.readField(m)
 	}
 }
 
-func (f *sidecarReader) readField(m member) {
-	d, v := &f.doc, m.value
-	switch m.key {
+func (f *sidecarReader) readField(m strictjson.Member) {
+	d, v := &f.doc, m.Value
+	switch m.Key {
 	case "documentType":
-		f.readText(m.key, v, &d.Type)
+		f.readText(m.Key, v, &d.Type)
 	case "documentId":
-		f.readText(m.key, v, &d.Number)
+		f.readText(m.Key, v, &d.Number)
 	case "documentDate":
-		f.readDate(m.key, v, &d.Date)
+		f.readDate(m.Key, v, &d.Date)
 	case "senderName":
-		f.readText(m.key, v, &d.SenderName)
+		f.readText(m.Key, v, &d.SenderName)
 	case "senderIds":
-		f.readTexts(m.key, v, &d.SenderIDs)
+		f.readTexts(m.Key, v, &d.SenderIDs)
 	case "recipientName":
-		f.readText(m.key, v, &d.RecipientName)
+		f.readText(m.Key, v, &d.RecipientName)
 	case "recipientIds":
-		f.readTexts(m.key, v, &d.RecipientIDs)
+		f.readTexts(m.Key, v, &d.RecipientIDs)
 	case "currencyCode":
-		f.readText(m.key, v, &d.Currency)
+		f.readText(m.Key, v, &d.Currency)
 	case "buyerReferenceId":
-		f.readText(m.key, v, &d.BuyerReferenceID)
+		f.readText(m.Key, v, &d.BuyerReferenceID)
 	case "buyerReferenceType":
-		f.readText(m.key, v, &d.BuyerReferenceType)
+		f.readText(m.Key, v, &d.BuyerReferenceType)
 	case "amount":
-		f.readAmount(m.key, v, &d.Amount)
+		f.readAmount(m.Key, v, &d.Amount)
 	case "additionalParameters":
-		f.readParameters(m.key, v, &d.Parameters)
+		f.readParameters(m.Key, v, &d.Parameters)
 	case "tradingPartner":
-		f.readText(m.key, v, &d.TradingPartner)
+		f.readText(m.Key, v, &d.TradingPartner)
 	case "flowDirection":
-		f.readText(m.key, v, &d.FlowDirection)
+		f.readText(m.Key, v, &d.FlowDirection)
 	case "clientUUID":
-		f.readUUID(m.key, v)
+		f.readUUID(m.Key, v)
 	case "files":
-		f.readFilesField(m.key, v)
+		f.readFilesField(m.Key, v)
 	default:
-		f.addUnknownField(m.at, m.key, m.key, sidecarFields)
+		f.addUnknownField(m.At, m.Key, m.Key, sidecarFields)
 	}
 }
 
@@ -184,89 +185,89 @@ func (f *sidecarReader) addUnknownField(at int, field, key string, among []strin
 }
 
 // addWrongKind adds a fault that says which kind of value a field takes.
-func (f *sidecarReader) addWrongKind(field string, v value, want, advice string) {
-	said := "is " + v.kind.String() + "; it must be " + want
-	if v.kind == word && v.text == "null" {
+func (f *sidecarReader) addWrongKind(field string, v *strictjson.Value, want, advice string) {
+	said := "is " + v.Kind.String() + "; it must be " + want
+	if v.IsNull() {
 		said, advice = "is null", "Leave the whole field out when there is nothing to say"
 	}
-	f.addFault(v.at, field, topField(field)+" not understood", said, advice)
+	f.addFault(v.At, field, topField(field)+" not understood", said, advice)
 }
 
 // readText reads text into to. Line breaks and tabs are allowed, but not in a field that identifies something.
-func (f *sidecarReader) readText(field string, v value, to *string) bool {
-	if v.kind != text {
+func (f *sidecarReader) readText(field string, v *strictjson.Value, to *string) bool {
+	if v.Kind != strictjson.Text {
 		advice := `Write it in straight quotes: "…"`
-		if v.kind == number {
-			advice = fmt.Sprintf(`Write it in quotes: "%s"`, showName(v.text))
+		if v.Kind == strictjson.Number {
+			advice = fmt.Sprintf(`Write it in quotes: "%s"`, showName(v.Text))
 		}
 		f.addWrongKind(field, v, "text in quotes", advice)
 		return false
 	}
-	bad := strings.IndexFunc(v.text, func(r rune) bool {
+	bad := strings.IndexFunc(v.Text, func(r rune) bool {
 		breaks := strings.ContainsRune("\t\n\r", r)
 		return unicode.IsControl(r) && (!breaks || field == "documentId")
 	})
 	if bad >= 0 {
-		f.addFault(v.at, field, topField(field)+" not understood", "has a control character in it", "Delete that character")
+		f.addFault(v.At, field, topField(field)+" not understood", "has a control character in it", "Delete that character")
 		return false
 	}
-	*to = v.text
+	*to = v.Text
 	return true
 }
 
-func (f *sidecarReader) readTexts(field string, v value, to *[]string) {
-	if v.kind != array {
+func (f *sidecarReader) readTexts(field string, v *strictjson.Value, to *[]string) {
+	if v.Kind != strictjson.List {
 		f.addWrongKind(field, v, "a list in [ ]", `Write ["first", "second"], also around a single one`)
 		return
 	}
-	for i, item := range v.items {
+	for i, item := range v.Items {
 		var s string
 		each := fmt.Sprintf("%s[%d]", field, i)
 		if f.readText(each, item, &s) && strings.TrimSpace(s) == "" {
-			f.addFault(item.at, each, field+" not understood", "is empty", "Write the identifier, or leave it out")
+			f.addFault(item.At, each, field+" not understood", "is empty", "Write the identifier, or leave it out")
 		}
 		*to = append(*to, s)
 	}
 }
 
-func (f *sidecarReader) readParameters(field string, v value, to *[]archive.Parameter) {
+func (f *sidecarReader) readParameters(field string, v *strictjson.Value, to *[]archive.Parameter) {
 	const shape = `Write [{"key": "…", "value": "…"}]`
-	if v.kind != array {
+	if v.Kind != strictjson.List {
 		f.addWrongKind(field, v, "a list in [ ]", shape)
 		return
 	}
-	for i, item := range v.items {
+	for i, item := range v.Items {
 		each := fmt.Sprintf("%s[%d]", field, i)
-		if item.kind != object {
+		if item.Kind != strictjson.Object {
 			f.addWrongKind(each, item, "an object in { }", shape)
 			continue
 		}
 		var p archive.Parameter
-		for _, m := range item.members {
-			switch m.key {
+		for _, m := range item.Members {
+			switch m.Key {
 			case "key":
-				f.readText(each+".key", m.value, &p.Key)
+				f.readText(each+".key", m.Value, &p.Key)
 			case "value":
-				f.readText(each+".value", m.value, &p.Value)
+				f.readText(each+".value", m.Value, &p.Value)
 			default:
-				f.addUnknownField(m.at, each+"."+m.key, m.key, []string{"key", "value"})
+				f.addUnknownField(m.At, each+"."+m.Key, m.Key, []string{"key", "value"})
 			}
 		}
 		if strings.TrimSpace(p.Key) == "" && !f.faulty[field] {
-			f.addFault(item.at, each+".key", field+" not understood", "is missing or empty", shape)
+			f.addFault(item.At, each+".key", field+" not understood", "is missing or empty", shape)
 		}
 		*to = append(*to, p)
 	}
 }
 
-func (f *sidecarReader) readUUID(field string, v value) {
+func (f *sidecarReader) readUUID(field string, v *strictjson.Value) {
 	var s string
 	if !f.readText(field, v, &s) || s == "" {
 		return
 	}
 	id, err := archive.ParseID(s)
 	if err != nil || id.IsZero() {
-		f.addFault(v.at, field, "clientUUID not understood", fmt.Sprintf("%q is not a UUID of 36 characters", showName(s)),
+		f.addFault(v.At, field, "clientUUID not understood", fmt.Sprintf("%q is not a UUID of 36 characters", showName(s)),
 			"Write it like 0b6f3c1e-5f1d-4a53-9f0e-2f6a3c1d9b77, or leave it out: vaultd then makes one")
 		return
 	}

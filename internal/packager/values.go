@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/strictjson"
 )
 
 var (
@@ -20,10 +21,10 @@ var (
 
 // readDate takes a day, which becomes its first instant in UTC, or an instant in UTC,
 // which stays as it was written. Nothing is ever shifted to another zone.
-func (f *sidecarReader) readDate(field string, v value, to *string) {
+func (f *sidecarReader) readDate(field string, v *strictjson.Value, to *string) {
 	var s string
-	if v.kind == number {
-		f.refuseDate(field, v, v.text)
+	if v.Kind == strictjson.Number {
+		f.refuseDate(field, v, v.Text)
 		return
 	}
 	if !f.readText(field, v, &s) || s == "" {
@@ -39,18 +40,18 @@ func (f *sidecarReader) readDate(field string, v value, to *string) {
 	}
 	t, err := time.Parse(time.RFC3339, full)
 	if err != nil {
-		f.addFault(v.at, field, field+" not understood", showName(s)+" is not a valid date: there is no such day or time", "Write the date of issue, like 2026-10-31")
+		f.addFault(v.At, field, field+" not understood", showName(s)+" is not a valid date: there is no such day or time", "Write the date of issue, like 2026-10-31")
 		return
 	}
 	if t.Year() < 1900 || t.Year() > 2199 {
-		f.addFault(v.at, field, field+" not understood", fmt.Sprintf("%s is not a likely date: the year is %d", showName(s), t.Year()), "Write the date of issue, like 2026-10-31")
+		f.addFault(v.At, field, field+" not understood", fmt.Sprintf("%s is not a likely date: the year is %d", showName(s), t.Year()), "Write the date of issue, like 2026-10-31")
 		return
 	}
 	*to = full
 }
 
 // refuseDate says how the day that was probably meant would be written.
-func (f *sidecarReader) refuseDate(field string, v value, s string) {
+func (f *sidecarReader) refuseDate(field string, v *strictjson.Value, s string) {
 	said, advice := showName(s)+" is not a valid date", "Write the date of issue as year-month-day, like 2026-10-31"
 	day := ""
 	if trimmed := strings.TrimSpace(s); trimmed != s {
@@ -76,34 +77,34 @@ func (f *sidecarReader) refuseDate(field string, v value, s string) {
 	}
 	if _, err := time.Parse(time.DateOnly, day); err == nil {
 		advice = "Write " + day
-		if v.kind == number {
+		if v.Kind == strictjson.Number {
 			advice = fmt.Sprintf("Write %q in quotes", day)
 		}
 	}
-	f.addFault(v.at, field, field+" not understood", said, advice)
+	f.addFault(v.At, field, field+" not understood", said, advice)
 }
 
 // readAmount takes a JSON number without an exponent, digit for digit.
-func (f *sidecarReader) readAmount(field string, v value, to *archive.Decimal) {
-	switch v.kind {
-	case text:
-		if v.text != "" {
+func (f *sidecarReader) readAmount(field string, v *strictjson.Value, to *archive.Decimal) {
+	switch v.Kind {
+	case strictjson.Text:
+		if v.Text != "" {
 			f.quotedAmount(field, v, to)
 		}
 		return
-	case number:
+	case strictjson.Number:
 	default:
 		f.addWrongKind(field, v, "a number", "Write it like 1234.56")
 		return
 	}
-	d, err := archive.ParseDecimal(v.text)
+	d, err := archive.ParseDecimal(v.Text)
 	switch {
 	case err == nil:
 		*to = d
-	case strings.ContainsAny(v.text, "eE"):
-		f.addFault(v.at, field, "amount not understood", showName(v.text)+" has an exponent", "Write all its digits, like 1234.56")
+	case strings.ContainsAny(v.Text, "eE"):
+		f.addFault(v.At, field, "amount not understood", showName(v.Text)+" has an exponent", "Write all its digits, like 1234.56")
 	default:
-		f.addFault(v.at, field, "amount not understood", fmt.Sprintf("has %d characters; an amount has at most %d", len(v.text), archive.MaxAmountDigit), "Write it like 1234.56")
+		f.addFault(v.At, field, "amount not understood", fmt.Sprintf("has %d characters; an amount has at most %d", len(v.Text), archive.MaxAmountDigit), "Write it like 1234.56")
 	}
 }
 
@@ -114,8 +115,8 @@ var (
 
 // quotedAmount takes a quoted amount that can be read in one way only, as "1234.56"; the same value without quotes is sent in the
 // same bytes. Of any other it says which number is probably meant, if only one.
-func (f *sidecarReader) quotedAmount(field string, v value, to *archive.Decimal) {
-	s := strings.Join(strings.Fields(strings.ReplaceAll(v.text, "\u00a0", " ")), " ")
+func (f *sidecarReader) quotedAmount(field string, v *strictjson.Value, to *archive.Decimal) {
+	s := strings.Join(strings.Fields(strings.ReplaceAll(v.Text, "\u00a0", " ")), " ")
 	s = strings.TrimSpace(strings.Trim(s, "€$"))
 	var read []string
 	if _, err := archive.ParseDecimal(s); err == nil {
@@ -129,7 +130,7 @@ func (f *sidecarReader) quotedAmount(field string, v value, to *archive.Decimal)
 			read = append(read, n)
 		}
 	}
-	if len(read) == 1 && read[0] == strings.TrimSpace(v.text) {
+	if len(read) == 1 && read[0] == strings.TrimSpace(v.Text) {
 		*to = archive.Decimal(read[0])
 		return
 	}
@@ -142,5 +143,5 @@ func (f *sidecarReader) quotedAmount(field string, v value, to *archive.Decimal)
 	case len(currency) == archive.MaxCurrency && currency != s:
 		said, advice = "has more in it than a number", advice+`; the currency belongs to "currencyCode"`
 	}
-	f.addFault(v.at, field, "amount not understood", fmt.Sprintf(`"%s" %s`, showName(v.text), said), advice)
+	f.addFault(v.At, field, "amount not understood", fmt.Sprintf(`"%s" %s`, showName(v.Text), said), advice)
 }

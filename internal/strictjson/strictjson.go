@@ -1,4 +1,11 @@
-package packager
+// Package strictjson reads strict JSON (RFC 8259, valid UTF-8) and remembers
+// where each value is in the file, so that a fault can name its place and
+// advise whoever wrote it. Numbers stay the text that was written.
+//
+// It never repairs a file and never guesses a value: the first fault of syntax
+// ends the reading. It keeps no state, and its result depends on its arguments
+// alone.
+package strictjson
 
 import (
 	"bytes"
@@ -9,79 +16,118 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"vaultd/internal/sanitize"
 )
 
-// Bounds of a sidecar. They keep a hostile one cheap; a real one stays far below.
+// Form bounds a kind of file, so that a hostile one stays cheap, and has the
+// advice that differs between the kinds.
+type Form struct {
+	Depth, Values int    // the most objects and lists within each other; the most values
+	Again         string // advice to make the file again
+	Currency      string // the field of a currency
+}
+
+// Kind is the kind of a value.
+type Kind uint8
+
+// The kinds.
 const (
-	maxDepth  = 16 // objects and arrays within each other
-	maxValues = 20_000
+	Object Kind = iota + 1
+	List
+	Text
+	Number
+	Word // true, false, null
 )
 
-const digits = "0123456789"
-
-type kind uint8
-
-const (
-	object kind = iota + 1
-	array
-	text
-	number
-	word // true, false, null
-)
-
-func (k kind) String() string {
+func (k Kind) String() string {
 	return [...]string{"?", "an object in { }", "a list in [ ]", "text in quotes", "a number", "a bare word"}[k]
 }
 
-// value is one JSON value and the offset at which it begins.
-type value struct {
-	kind    kind
-	at      int
-	text    string // decoded text; a number or word as it was written
-	items   []value
-	members []member
+// Value is one value and its place.
+type Value struct {
+	Kind    Kind
+	At, End int    // its first byte, and the one behind its last
+	Text    string // decoded text; a number or word as it was written
+	Items   []*Value
+	Members []Member // in their order, repeated keys too
 }
 
-type member struct {
-	key   string
-	at    int
-	value value
+// Member is one member of an object.
+type Member struct {
+	Key   string
+	At    int // where the key begins
+	Value *Value
 }
 
-// syntaxFault is a fault of syntax.
-type syntaxFault struct {
-	at           int
-	text, advice string
+// Is reports whether there is a value, of that kind.
+func (v *Value) Is(k Kind) bool { return v != nil && v.Kind == k }
+
+// IsNull reports whether the value is null.
+func (v *Value) IsNull() bool { return v.Kind == Word && v.Text == "null" }
+
+// Find returns the value of the first member with that key. Nil: there is none,
+// or it is null, which says the same.
+func (v *Value) Find(key string) *Value {
+	if v == nil {
+		return nil
+	}
+	for _, m := range v.Members {
+		if m.Key == key && !m.Value.IsNull() {
+			return m.Value
+		}
+	}
+	return nil
 }
 
-// scanner reads strict JSON (RFC 8259, valid UTF-8, no key twice) and remembers
-// where everything stands. The first fault of syntax ends it.
+// FindText returns the text of the first member with that key; empty: there is
+// none, or it is another kind of value.
+func (v *Value) FindText(key string) string {
+	if found := v.Find(key); found.Is(Text) {
+		return found.Text
+	}
+	return ""
+}
+
+// Fault is a fault of syntax.
+type Fault struct {
+	At           int
+	Text, Advice string // without full stops
+}
+
+// Repeated is a key that its object has again.
+type Repeated struct {
+	Key       string
+	At, First int
+}
+
+// scanner reads one file. The first fault of syntax ends it.
 type scanner struct {
-	src    []byte
-	at     int
-	depth  int
-	values int
-	twice  []repeatedKey // keys that an object has a second time
-}
-
-type repeatedKey struct {
-	key       string
-	at, first int
+	form     Form
+	src      []byte
+	at       int
+	depth    int
+	values   int
+	repeated []Repeated
 }
 
 // syntaxPanic carries the fault of syntax up through the recursion.
-type syntaxPanic struct{ fault syntaxFault }
+type syntaxPanic struct{ fault Fault }
 
-// parseJSON reads the one value of src. bad is nil when the syntax is right.
-func parseJSON(src []byte) (v value, twice []repeatedKey, bad *syntaxFault) {
-	s := &scanner{src: src}
+// WithoutMark removes the byte order mark that some editors put before a file.
+func WithoutMark(src []byte) []byte { return bytes.TrimPrefix(src, []byte("\xef\xbb\xbf")) }
+
+// Parse reads the one value of src, which has no byte order mark. bad is nil
+// when the syntax is right. Repeated keys are in the order of the file.
+func Parse(src []byte, form Form) (v *Value, repeated []Repeated, bad *Fault) {
+	s := &scanner{form: form, src: src}
 	defer func() {
 		if r := recover(); r != nil {
 			st, ours := r.(syntaxPanic)
 			if !ours {
 				panic(r)
 			}
-			v, twice, bad = value{}, nil, &st.fault
+			v, repeated, bad = nil, nil, &st.fault
 		}
 	}()
 	s.checkUTF8()
@@ -91,11 +137,22 @@ func parseJSON(src []byte) (v value, twice []repeatedKey, bad *syntaxFault) {
 	if s.at < len(s.src) {
 		s.fail(s.at, "there is text after the closing bracket", "Delete what follows it")
 	}
-	return v, s.twice, nil
+	return v, s.repeated, nil
 }
 
+// Place returns the line and the column, in characters from 1, of an offset.
+func Place(src []byte, at int) (line, column int) {
+	begin := LineStart(src, at)
+	above := src[:begin]
+	line = 1 + bytes.Count(above, []byte("\n")) + bytes.Count(above, []byte("\r")) - bytes.Count(above, []byte("\r\n"))
+	return line, utf8.RuneCount(src[begin:at]) + 1
+}
+
+// LineStart returns where the line of an offset begins.
+func LineStart(src []byte, at int) int { return bytes.LastIndexAny(src[:at], "\r\n") + 1 }
+
 func (s *scanner) fail(at int, text, advice string) {
-	panic(syntaxPanic{syntaxFault{at: at, text: text, advice: advice}})
+	panic(syntaxPanic{Fault{At: at, Text: text, Advice: advice}})
 }
 
 func (s *scanner) checkUTF8() {
@@ -123,48 +180,49 @@ func (s *scanner) space() {
 	}
 }
 
-func (s *scanner) value() value {
-	if s.values++; s.values > maxValues {
-		s.fail(s.at, fmt.Sprintf("more than %d values", maxValues), "It describes one invoice: make it smaller")
+func (s *scanner) value() *Value {
+	if s.values++; s.values > s.form.Values {
+		s.fail(s.at, fmt.Sprintf("more than %d values", s.form.Values), "Make it smaller: it describes one invoice")
 	}
-	v := value{at: s.at}
+	v := &Value{At: s.at}
 	switch c := s.peek(); {
 	case c == '{':
-		v.kind, v.members = object, s.object()
+		v.Kind, v.Members = Object, s.object()
 	case c == '[':
-		v.kind, v.items = array, s.array()
+		v.Kind, v.Items = List, s.list()
 	case c == '"':
-		v.kind, v.text = text, s.string()
+		v.Kind, v.Text = Text, s.string()
 	case c == '-' || c >= '0' && c <= '9':
-		v.kind, v.text = number, s.number()
+		v.Kind, v.Text = Number, s.number()
 	default:
-		v.kind, v.text = word, s.word()
+		v.Kind, v.Text = Word, s.word()
 	}
+	v.End = s.at
 	return v
 }
 
 // enter steps over an opening bracket.
 func (s *scanner) enter() {
-	if s.depth++; s.depth > maxDepth {
-		s.fail(s.at, fmt.Sprintf("brackets nested deeper than %d", maxDepth), "Fill in a copy of _template\\metadata.json")
+	if s.depth++; s.depth > s.form.Depth {
+		s.fail(s.at, fmt.Sprintf("brackets nested deeper than %d", s.form.Depth), s.form.Again)
 	}
 	s.at++
 	s.space()
 }
 
-func (s *scanner) object() (members []member) {
+func (s *scanner) object() (members []Member) {
 	s.enter()
 	seen := map[string]int{}
 	for s.peek() != '}' {
 		if s.peek() != '"' {
 			s.failToken("a field's name in quotes")
 		}
-		m := member{at: s.at}
-		m.key = s.string()
-		if first, ok := seen[m.key]; ok {
-			s.twice = append(s.twice, repeatedKey{m.key, m.at, first})
+		m := Member{At: s.at}
+		m.Key = s.string()
+		if first, again := seen[m.Key]; again {
+			s.repeated = append(s.repeated, Repeated{m.Key, m.At, first})
 		} else {
-			seen[m.key] = m.at
+			seen[m.Key] = m.At
 		}
 		s.space()
 		if s.peek() != ':' {
@@ -172,29 +230,29 @@ func (s *scanner) object() (members []member) {
 		}
 		s.at++
 		s.space()
-		m.value = s.value()
+		m.Value = s.value()
 		members = append(members, m)
-		s.next('}', m.value.kind)
+		s.next('}', m.Value.Kind)
 	}
 	s.at++
 	s.depth--
 	return members
 }
 
-func (s *scanner) array() (items []value) {
+func (s *scanner) list() (items []*Value) {
 	s.enter()
 	for s.peek() != ']' {
 		v := s.value()
 		items = append(items, v)
-		s.next(']', v.kind)
+		s.next(']', v.Kind)
 	}
 	s.at++
 	s.depth--
 	return items
 }
 
-// next steps over the comma that must stand between two values.
-func (s *scanner) next(closing byte, before kind) {
+// next steps over the comma between two values.
+func (s *scanner) next(closing byte, before Kind) {
 	s.space()
 	if s.peek() == closing {
 		return
@@ -205,7 +263,7 @@ func (s *scanner) next(closing byte, before kind) {
 	}
 	comma := s.at
 	s.at++
-	if c := s.peek(); closing == '}' && before == number && c >= '0' && c <= '9' {
+	if c := s.peek(); closing == '}' && before == Number && c >= '0' && c <= '9' {
 		s.fail(comma, "a comma inside a number", "Write a number without thousands separators and with a point, like 1234.56")
 	}
 	s.space()
@@ -214,25 +272,25 @@ func (s *scanner) next(closing byte, before kind) {
 	}
 }
 
-// failMore says what people often write behind a value that had come to its end: the rest of a name with quotation marks in it,
-// or a currency behind an amount.
-func (s *scanner) failMore(before kind) {
+// failMore names the usual mistakes behind a whole value: the rest of a name
+// with quotation marks in it, or a currency behind an amount.
+func (s *scanner) failMore(before Kind) {
 	line, _, _ := strings.Cut(string(s.src[s.at:]), "\n")
 	more, _, closed := strings.Cut(line, `"`)
 	first, _ := utf8.DecodeRuneInString(more)
 	switch {
 	case !unicode.IsLetter(first) && !unicode.IsDigit(first):
-	case before == text && closed:
+	case before == Text && closed:
 		s.fail(s.at, "quotation marks inside a value", fmt.Sprintf(`Put a backslash before each of them: \"%s\"`, showName(more)))
-	case before == number:
-		s.fail(s.at, "a word behind a number", `Write the number alone, like 1234.56; a currency belongs to "currencyCode"`)
+	case before == Number:
+		s.fail(s.at, "a word behind a number", fmt.Sprintf("Write the number alone, like 1234.56, and the currency in %q", s.form.Currency))
 	}
 }
 
 // curly are the quotes that word processors put in place of the straight one.
 const curly = "“”„‟«»‘’‚‛‹›"
 
-// failToken says what stands where something else was expected.
+// failToken names the text where something else is expected.
 func (s *scanner) failToken(want string) {
 	rest := s.src[s.at:]
 	r, _ := utf8.DecodeRune(rest)
@@ -252,7 +310,7 @@ func (s *scanner) failToken(want string) {
 }
 
 func (s *scanner) failCurly(at int) {
-	s.fail(at, "curly quotes, probably from Word", `Fill in a copy of _template\metadata.json with Notepad`)
+	s.fail(at, "curly quotes, probably from Word", s.form.Again)
 }
 
 func (s *scanner) word() string {
@@ -279,8 +337,8 @@ func (s *scanner) word() string {
 	return ""
 }
 
-// number reads everything that belongs to a number by its characters and then
-// holds it against the grammar, so that the fault is about the whole of it.
+// number reads all characters that numbers have and then checks them against
+// the grammar, so that the fault is about the whole number.
 func (s *scanner) number() string {
 	begin := s.at
 	for s.at < len(s.src) && strings.IndexByte("+-.0123456789eE", s.src[s.at]) >= 0 {
@@ -294,11 +352,11 @@ func (s *scanner) number() string {
 	switch alone := strings.TrimRight(n, "eE"); {
 	case alone != n && json.Valid([]byte(alone)): // 119.00EUR
 		s.at = begin + len(alone)
-		s.failMore(number)
+		s.failMore(Number)
 	case n == "-" && s.peek() == 'I':
 		s.fail(begin, "-Infinity is not a number", "Write the number, or leave the field out")
-	case strings.Trim(whole+fraction, digits) != "":
-		s.fail(begin, "this is not a number", "Write a number like 1234.56; dates and invoice numbers stand in quotes")
+	case strings.Trim(whole+fraction, "0123456789") != "":
+		s.fail(begin, "this is not a number", "Write a number like 1234.56, and dates and invoice numbers in quotes")
 	case whole == "" || point && fraction == "":
 		s.fail(begin, "digits are missing in this number", "Write it like 1234.56 or 0.56")
 	}
@@ -321,7 +379,7 @@ func (s *scanner) string() string {
 			if i := strings.IndexAny(string(s.src[begin:s.at]), curly); i >= 0 {
 				s.failCurly(begin + i)
 			}
-			s.fail(begin, "the quote that opens here is not closed on its line", "Close it; a line break inside text is written \\n")
+			s.fail(begin, "the quote that opens here is not closed on its line", "Close it, and write a line break inside text as \\n")
 		case s.src[s.at] == '"':
 			s.at++
 			return b.String()
@@ -370,3 +428,6 @@ func (s *scanner) hex4(begin int) rune {
 	s.fail(begin, `\u without four hexadecimal digits`, "Write the character itself")
 	return 0
 }
+
+// showName makes a text of the file fit for a line.
+func showName(s string) string { return sanitize.Name(s, 80) }
