@@ -102,37 +102,24 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 	kit.Check(t, code == exitDone && !strings.Contains(p.out.String(), "CANARY"), "run: exit %d: %s", code, p.out)
 }
 
-// check and status name a vault that the archive does not list, and end as they
-// do without it. While the archive is away both are silent about it.
-func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
-	const want = `The archive lists ACME, BETA, not "ACNE". Compare drops[0].vault letter by letter.`
+// check names a vault that the archive does not list, and ends as it does
+// without it. While the archive is away it says nothing about it.
+func TestVaults_AdviceInCheck(t *testing.T) {
 	emu, s := served(t, emulator.Config{}, fast)
 	s.edit("vault: ACME", "vault: ACNE")
 	out, code := s.vaultd("check")
-	if code != 0 || !strings.Contains(out, "ADVICE   "+want+"\n") || strings.Count(out, "ADVICE") != 1 || emu.CountCalls("vaults") != 1 {
-		t.Errorf("check: exit %d, asked %d times: %s", code, emu.CountCalls("vaults"), out)
-	}
+	kit.Want(t, "check: exit code", code, exitDone)
+	kit.Holds(t, "check", out, "ADVICE   The archive lists ACME, BETA, not \"ACNE\". Compare drops[0].vault letter by letter.\n")
+	kit.Want(t, "pieces of advice", strings.Count(out, "ADVICE"), 1)
+	kit.Want(t, "calls for the list", emu.CountCalls("vaults"), 1)
 	out, code = s.vaultd("check", "--offline", "--json")
-	var told struct {
-		Good   bool
-		Advice []string
-	}
-	if err := json.Unmarshal([]byte(out), &told); err != nil || code != 0 || !told.Good || told.Advice == nil || len(told.Advice) > 0 || emu.CountCalls("vaults") != 1 {
-		t.Errorf("check --offline: exit %d, %v: %s", code, err, out)
-	}
-
-	p := s.begin()
-	kit.Await(t, "the advice", func() bool { return slices.Equal(s.status().Advice, []string{want}) })
-	if out, code = s.vaultd("status"); code != 0 || !strings.Contains(out, "ADVICE   "+want+"\n") {
-		t.Errorf("status: exit %d: %s", code, out)
-	}
-	if code := p.stop(t); code != 0 || !strings.Contains(p.out.String(), "letter by letter") {
-		t.Errorf("run: exit %d, and the log says nothing of it: %s", code, p.out)
-	}
+	kit.Want(t, "check --offline: exit code", code, exitDone)
+	kit.Holds(t, "check --offline", out, `"good":true`, `"advice":[]`)
+	kit.Want(t, "calls for the list", emu.CountCalls("vaults"), 1)
 	s.edit(s.service, "http://127.0.0.1:1")
-	if out, code = s.vaultd("check"); code != 0 || strings.Contains(out, "ADVICE") {
-		t.Errorf("check with an archive that is away: exit %d: %s", code, out)
-	}
+	out, code = s.vaultd("check")
+	kit.Want(t, "check with an archive that is away: exit code", code, exitDone)
+	kit.Lacks(t, "check with an archive that is away", out, "ADVICE")
 }
 
 // A secret that systemd gives to the unit alone is named as not checked, by

@@ -9,18 +9,14 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"vaultd/internal/apicall"
 	"vaultd/internal/config"
-	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
@@ -256,65 +252,6 @@ func spoolTrouble(cfg config.Config) string {
 	}
 	return fmt.Sprintf("%s are shared by %d vaults or services. A share that is smaller than a largest package makes one wait until earlier ones are archived; %s would be enough for one of each",
 		present.FormatSize(cfg.Spool.Max), len(largest), present.FormatSize(need))
-}
-
-// listPatience is how long check waits for the archive's list of vaults.
-const listPatience = 5 * time.Second
-
-// vaultAdvice compares the drops with the archive's list of vaults. It returns nothing when the archive does not answer.
-func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
-	service, err := a.newServiceClient(cfg)
-	if err != nil {
-		return nil // "run" reports that error
-	}
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
-	defer cancel()
-	var all []string
-	drops := wireDrops(cfg)
-	for _, account := range daemon.ListAccounts(drops) {
-		if a.isSecretOfTheUnit(accountAuth(cfg, account)) {
-			continue // listed as not checked
-		}
-		advice, err := daemon.VaultAdvice(ctx, service, drops, account)
-		for _, u := range advice {
-			all = append(all, u.Text)
-		}
-		if text := describeListFailure(err); text != "" {
-			all = append(all, strings.TrimPrefix("account "+account+": "+text, "account : "))
-		}
-	}
-	return all
-}
-
-// describeListFailure tells what may be wrong with the configuration when the archive returned no list of its vaults; "" when the
-// archive is only unreachable or overloaded.
-func describeListFailure(err error) string {
-	r, ok := errors.AsType[*apicall.Error](err)
-	if !ok {
-		return ""
-	}
-	var may string
-	switch code := r.Code; {
-	case code == "http-502":
-		may = "service.base_url may be wrong, or the archive is away just now"
-	case code == "http-404":
-		may = "service.base_url may be wrong, or this archive has no list of its vaults"
-	case code == "unreadable", code == "dns", code == "tls", strings.HasPrefix(code, "certificate-"):
-		may = "service.base_url may be wrong, or what lies on the way to it"
-	case code == "http-401", code == "http-403":
-		may = "the credentials may be wrong, or this user may not see the list"
-	case code == ingest.CauseStandIn:
-		may = "service.base_url is wrong"
-	case code == ingest.CauseProxyAuth, code == "proxy":
-		may = "service.proxy or service.proxy_auth may be wrong"
-	case code == "token":
-		may = "the token endpoint is wrong, or the credentials are"
-	case code == "credentials", code == "scope":
-		may = "the credentials are wrong"
-	default:
-		return ""
-	}
-	return fmt.Sprintf("%s: %s. What to do: %s", may, r.Error(), ingest.AdviceOn(r.Code))
 }
 
 func checkedFaults(wrong *config.Error) checked {

@@ -15,7 +15,6 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
-	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
@@ -124,7 +123,7 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 	tell("disk", "", func(context.Context) []tried { return []tried{tryDisk(cfg)} })
 	tell("service", "", func(ctx context.Context) []tried { return a.tryService(ctx, cfg) })
 	if !slices.ContainsFunc(d.Tries, func(t tried) bool { return t.code == exitUnavailable }) {
-		for _, account := range daemon.ListAccounts(wireDrops(cfg)) {
+		for _, account := range listAccounts(wireDrops(cfg)) {
 			tellSignedIn("credentials", accountWord(account), accountAuth(cfg, account), func(ctx context.Context) []tried { return a.tryAccount(ctx, cfg, account) })
 		}
 	}

@@ -284,9 +284,9 @@ var toldFaults = map[string]toldFault{
 			p.runs()
 		},
 		told: map[string][]string{
-			"3 status":     {`(?m)^NOW +vault ACNE paused since .*\n +The archive lists ACME, BETA, not "ACNE"\. Compare drops\[0\]\.vault letter by letter\. Correct it, then systemctl reload vaultd`},
-			"0 why|otto-0": {`(?s)Waits for +vault ACNE .*The archive lists ACME, BETA, not "ACNE"\.`},
-			"log":          {`"advice":"The archive lists ACME, BETA, not \\"ACNE\\"`},
+			"3 status":     {`(?m)^NOW +vault ACNE paused since .*\n.*compare the vault's id with vaultd vaults`},
+			"0 why|otto-0": {`(?s)Waits for +vault ACNE .*compare the vault's id with vaultd vaults`},
+			"log":          {`"msg":"route paused".*"do":"[^"]*compare the vault's id with vaultd vaults`},
 		},
 	},
 	"TooManyCalls": {

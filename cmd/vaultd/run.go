@@ -149,7 +149,7 @@ func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, 
 	for _, p := range state.Pauses {
 		needs = true
 		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Target.String(), c.Exact(p.Since), present.DescribePause(c, p))
-		fmt.Fprintf(a.stdout, "  %s\n", sanitize.Text(present.AdviseOnPause(p, state.Advice)+present.DescribeNextTry(c, present.TimeOrNil(p.Next))))
+		fmt.Fprintf(a.stdout, "  %s\n", sanitize.Text(present.AdviseOnPause(p)+present.DescribeNextTry(c, present.TimeOrNil(p.Next))))
 	}
 	for _, f := range state.Incoming {
 		needs = true

@@ -237,9 +237,6 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 	if v.daemonIsRoot {
 		s.Advice = append(s.Advice, asRoot+": "+notAsRoot)
 	}
-	for _, u := range d.Advice {
-		s.Advice = append(s.Advice, u.Text)
-	}
 	if c := d.Check; !c.At.IsZero() {
 		s.Check = &present.LedgerCheck{
 			At: c.At.UTC(), OK: c.OK(), Ledger: append([]string{}, c.Ledger...), Files: append([]string{}, c.Files...),
@@ -249,7 +246,7 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 	for _, p := range d.Pauses {
 		s.Pauses = append(s.Pauses, present.PausedTarget{
 			Route: p.Target.String(), Since: p.Since.UTC(), Next: present.TimeOrNil(p.Next), Code: p.Cause.Code, Text: present.DescribePause(v.Clock, p),
-			Do: sanitize.Text(present.AdviseOnPause(p, d.Advice)), Wait: t.countWaiting(p.Target, s.Open.Total), NeedsPerson: p.NeedsPerson(),
+			Do: sanitize.Text(present.AdviseOnPause(p)), Wait: t.countWaiting(p.Target, s.Open.Total), NeedsPerson: p.NeedsPerson(),
 		})
 	}
 	for _, w := range d.Spool.Waiting {

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
-	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
+	"vaultd/internal/ingest"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
@@ -43,7 +46,7 @@ func (a *app) askVaults(ctx context.Context, cfg config.Config) error {
 	}
 	var rows []vaultRow
 	var failed []error
-	for _, account := range daemon.ListAccounts(wireDrops(cfg)) {
+	for _, account := range listAccounts(wireDrops(cfg)) {
 		of := cfg
 		of.Drops = slices.DeleteFunc(cfg.VaultDrops(), func(d config.Drop) bool { return d.Account != account })
 		listed, err := service.Vaults(ctx, archive.VaultID(of.Drops[0].Vault))
@@ -121,4 +124,102 @@ func (a *app) runVaults(rows []vaultRow) error {
 		fmt.Fprintln(a.stderr, "the list is advice: if documents for a vault that is not on it are archived, all is well; otherwise compare the id letter by letter, or ask the provider about rights on it")
 	}
 	return nil
+}
+
+// listAccounts lists the accounts that the drops' vaults are called with, each once.
+func listAccounts(drops []dropwork.Settings) (accounts []string) {
+	for _, d := range drops {
+		if d.Route.HasVaults() && !slices.Contains(accounts, d.Account) {
+			accounts = append(accounts, d.Account)
+		}
+	}
+	return accounts
+}
+
+// listPatience is how long check waits for the archive's list of vaults.
+const listPatience = 5 * time.Second
+
+// vaultAdvice compares the drops with the archive's list of vaults. It returns nothing when the archive does not answer.
+func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
+	service, err := a.newServiceClient(cfg)
+	if err != nil {
+		return nil // "run" reports that error
+	}
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	var all []string
+	drops := wireDrops(cfg)
+	for _, account := range listAccounts(drops) {
+		if a.isSecretOfTheUnit(accountAuth(cfg, account)) {
+			continue // listed as not checked
+		}
+		first := slices.IndexFunc(drops, func(d dropwork.Settings) bool { return d.Account == account && d.Route.HasVaults() })
+		listed, err := service.Vaults(ctx, drops[first].Vault)
+		all = append(all, adviseOnList(drops, account, listed)...)
+		if text := describeListFailure(err); text != "" {
+			all = append(all, strings.TrimPrefix("account "+account+": "+text, "account : "))
+		}
+	}
+	return all
+}
+
+// describeListFailure tells what may be wrong with the configuration when the archive returned no list of its vaults; "" when the
+// archive is only unreachable or overloaded.
+func describeListFailure(err error) string {
+	r, ok := errors.AsType[*apicall.Error](err)
+	if !ok {
+		return ""
+	}
+	var may string
+	switch code := r.Code; {
+	case code == "http-502":
+		may = "service.base_url may be wrong, or the archive is away just now"
+	case code == "http-404":
+		may = "service.base_url may be wrong, or this archive has no list of its vaults"
+	case code == "unreadable", code == "dns", code == "tls", strings.HasPrefix(code, "certificate-"):
+		may = "service.base_url may be wrong, or what lies on the way to it"
+	case code == "http-401", code == "http-403":
+		may = "the credentials may be wrong, or this user may not see the list"
+	case code == ingest.CauseStandIn:
+		may = "service.base_url is wrong"
+	case code == ingest.CauseProxyAuth, code == "proxy":
+		may = "service.proxy or service.proxy_auth may be wrong"
+	case code == "token":
+		may = "the token endpoint is wrong, or the credentials are"
+	case code == "credentials", code == "scope":
+		may = "the credentials are wrong"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s: %s. What to do: %s", may, r.Error(), ingest.AdviceOn(r.Code))
+}
+
+// namedVaults is how many listed vaults one advice names.
+const namedVaults = 20
+
+// adviseOnList says, in the order of drops, which vaults of an account are
+// missing from the archive's list. An empty list is no list.
+func adviseOnList(drops []dropwork.Settings, account string, listed []vaultapi.Vault) (advice []string) {
+	if len(listed) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, v := range listed {
+		ids = append(ids, string(v.ID))
+	}
+	names := strings.Join(ids[:min(len(ids), namedVaults)], ", ")
+	if more := len(ids) - namedVaults; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	if account != "" {
+		names += " to account " + account
+	}
+	said := map[archive.VaultID]bool{}
+	for i, d := range drops {
+		if d.Account == account && d.Route.HasVaults() && !slices.Contains(ids, string(d.Vault)) && !said[d.Vault] {
+			said[d.Vault] = true
+			advice = append(advice, fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i))
+		}
+	}
+	return advice
 }

@@ -70,7 +70,7 @@ func (v view) situationOf(e ledger.Entry) present.Situation {
 		return s
 	}
 	now := v.state()
-	s.Pauses, s.UnlistedVaults = now.Pauses, now.Advice
+	s.Pauses = now.Pauses
 	for _, d := range now.Drops {
 		s.Drops = append(s.Drops, present.DropStatus{Name: d.Name, Paused: d.Paused, Do: d.Do})
 	}

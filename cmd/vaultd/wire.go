@@ -121,7 +121,7 @@ func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, 
 	}
 	dc := daemon.Config{
 		StateDir: cfg.StateDir, Program: buildVersion(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL, Others: otherAddresses(cfg),
-		Location: cfg.Location, Vault: client, Archive: client, Lister: client, CheckEvery: checkEvery, Executable: thisProgram, ExtendStart: notifier{log}.extendStart, Now: now, Log: log,
+		Location: cfg.Location, Vault: client, Archive: client, CheckEvery: checkEvery, Executable: thisProgram, ExtendStart: notifier{log}.extendStart, Now: now, Log: log,
 		SpoolMax: cfg.Spool.Max, SpoolMinFree: cfg.Spool.MinFree,
 		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait,
 		PollMin: cfg.Status.PollMin, PollMax: cfg.Status.PollMax, Grace: cfg.Status.UnclearGrace,

@@ -86,7 +86,6 @@ type Request struct {
 	Header http.Header
 	Body   []byte
 	Limit  int64 // of the answer's body in bytes, at most 64 MiB; default 1 MiB
-	Single bool  // a GET whose answer is advice only: it is not repeated, and no token is replaced because of it
 }
 
 // Answer is a 2xx answer. Body is empty where it was streamed.
@@ -211,7 +210,7 @@ func (a *API) runCall(ctx context.Context, r Request, take readAnswerFunc) (*Ans
 	}
 	// Only a GET is repeated. A second POST or PUT may do a thing twice, so it leaves once. If the process dies while it is on
 	// its way, the next start finds the intent that the caller committed, and asks what became of it.
-	if c.method == http.MethodGet && !r.Single {
+	if c.method == http.MethodGet {
 		return c.callWithRetries(ctx, take)
 	}
 	return c.callOnce(ctx, take)
@@ -219,9 +218,6 @@ func (a *API) runCall(ctx context.Context, r Request, take readAnswerFunc) (*Ans
 
 func (a *API) newCall(r Request) (*call, error) {
 	c := &call{wire: &a.wire, credential: a.auth.makeHeader, tokens: a.auth.tokens, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
-	if r.Single {
-		c.tokens = nil
-	}
 	c.rule = func(u *url.URL) (bool, error) { return a.wire.policy.checkTarget(c.method, u) }
 	c.method = cmp.Or(c.method, http.MethodGet)
 	if c.header == nil {

@@ -46,7 +46,6 @@ type Config struct {
 	Vault       VaultClient                   // the archive
 	Routes      map[ledger.Route]ingest.Route // the other ways that documents go; may be nil
 	Archive     recovery.Service              // the same service, for comparisons; nil: none can be made
-	Lister      Lister                        // the same service, for its list of vaults; nil: it is not asked
 	Drops       []dropwork.Settings
 	Extracts    *Extracts // nil: none are taken in
 	Notices     *Notices  // nil: the business network is not listened to
@@ -109,7 +108,6 @@ type Daemon struct {
 	reloading     sync.RWMutex                   // read-locked while a person takes a folder again, write-locked while a reload closes the drop folders
 	former        *dropwork.Takeover             // what was known before a reload; may be nil
 	checker       *checker
-	vaultLists    vaultList
 	catalog       *catalog.Catalog
 	poller        atomic.Pointer[notices.Poller] // nil: notifications are not taken in
 	extracts      atomic.Pointer[intake.Engine]  // nil: extracts are not taken in
@@ -331,7 +329,7 @@ func (d *Daemon) engineConfig() (ingest.Config, error) {
 		Planner: &window.Planner{Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log, Location: cfg.Location,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: d.isHeld, OnPause: d.onPause, Failed: d.ledger.Failed(),
+		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: d.isHeld, OnPause: func(p ingest.Pause) { d.statusFiles.NotePause(p.Target) }, Failed: d.ledger.Failed(),
 	}
 	maps.Copy(ic.Routes, cfg.Routes)
 	ic.Routes[ledger.Vault] = ingest.Route{Client: cfg.Vault, Asker: cfg.Vault, Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait}
@@ -385,9 +383,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { d.catalog.Run(ctx); return nil })
 	g.Go(func() error { d.recallEarlier(ctx); return nil })
 	g.Go(func() error { d.checker.runChecks(ctx, d); return nil })
-	for _, account := range ListAccounts(d.cfg.Drops) {
-		g.Go(func() error { d.vaultLists.askRegularly(ctx, d, account); return nil })
-	}
 	g.Go(func() error { d.compareWhileInDoubt(ctx); return nil })
 	g.Go(func() error { d.shared.Scans.Run(ctx, d.drops); return nil })
 	g.Go(func() error { d.disk.KeepReserve(ctx); return nil })

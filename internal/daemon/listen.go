@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 )
 
@@ -19,16 +18,6 @@ func (d *Daemon) listenToCommits() (stop func()) {
 	return func() {
 		for _, stop := range stops {
 			stop()
-		}
-	}
-}
-
-// onPause tells the status files of a pause, and asks for the list of vaults where the service refuses one of them.
-func (d *Daemon) onPause(p ingest.Pause) {
-	d.statusFiles.NotePause(p.Target)
-	for _, r := range d.drops {
-		if r.Settings.Route.HasVaults() && p.Target == ingest.RegisterTarget(r.Settings.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
-			d.vaultLists.askSoon(r.Settings.Account)
 		}
 	}
 }

@@ -22,7 +22,6 @@ type State struct {
 	TakenOverBy uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	LostLedger  string // why the open ledger is not the one in state_dir; empty: it is
 	Check       selfcheck.Result
-	Advice      []present.UnlistedVault
 	Catalog     catalog.Status
 	Incoming    []present.IncomingFault // why what the services tell does not come in
 
@@ -51,7 +50,6 @@ func (d *Daemon) State() State {
 		s.LostLedger = lost.why
 	}
 	s.Catalog, s.Incoming = d.catalog.Status(), d.incomingFaults()
-	s.Advice = d.vaultLists.currentAdvice(d.cfg.Drops)
 	for _, r := range d.drops {
 		s.Drops = append(s.Drops, r.StateWithScan())
 	}

@@ -18,10 +18,9 @@ type Situation struct {
 	UnclearGrace time.Duration // before it no answer proves that nothing is at the archive
 	FolderPath   string        // where a returned folder is on this machine; empty: unknown
 
-	Running        bool // the rest is known of a running daemon only
-	Pauses         []ingest.Pause
-	Drops          []DropStatus
-	UnlistedVaults []UnlistedVault
+	Running bool // the rest is known of a running daemon only
+	Pauses  []ingest.Pause
+	Drops   []DropStatus
 }
 
 // Explain says why an entry is where it is, what happens next, and what a person can do.
@@ -69,8 +68,7 @@ func (s Situation) collectObstacles(e ledger.Entry, step ledger.Step) []Obstacle
 	for _, target := range ingest.TargetsOf(e, step) {
 		for _, p := range s.Pauses {
 			if p.Target == target {
-				all = append(all, Obstacle{What: target.String(), Since: TimeOrNil(p.Since), Next: TimeOrNil(p.Next), Text: "paused: " + DescribePause(s.Clock, p),
-					Do: AdviseOnPause(p, s.UnlistedVaults)})
+				all = append(all, Obstacle{What: target.String(), Since: TimeOrNil(p.Since), Next: TimeOrNil(p.Next), Text: "paused: " + DescribePause(s.Clock, p), Do: AdviseOnPause(p)})
 			}
 		}
 		for _, d := range s.Drops {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
 )
 
@@ -20,22 +19,8 @@ func DescribePause(c Clock, p ingest.Pause) string {
 	return p.Cause.Text
 }
 
-// UnlistedVault is a configured vault that is not on the archive's list of vaults.
-type UnlistedVault struct {
-	Vault archive.VaultID
-	Text  string // what the archive lists instead, and where the vault stands in the configuration
-}
-
-// AdviseOnPause says what to do about a pause. That the archive does not list the vault comes first: it is the likeliest
-// cause.
-func AdviseOnPause(p ingest.Pause, unlisted []UnlistedVault) string {
-	for _, u := range unlisted {
-		if p.Target == ingest.RegisterTarget(u.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
-			return u.Text + " Correct it, then systemctl reload vaultd"
-		}
-	}
-	return p.Advice()
-}
+// AdviseOnPause says what to do about a pause.
+func AdviseOnPause(p ingest.Pause) string { return p.Advice() }
 
 // DescribeNextTry says when a target is tried again; empty when only a person ends the pause.
 func DescribeNextTry(c Clock, next *time.Time) string {

@@ -36,7 +36,7 @@ type StatusSummary struct {
 	Downloads     DownloadCounts `json:"downloads"`   // of archived documents, for which the provider may charge
 	ReloadFault   string         `json:"reloadFault"` // why a running daemon goes on with an older configuration
 	Check         *LedgerCheck   `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
-	Advice        []string       `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
+	Advice        []string       `json:"advice"`      // what to change, though it is no need; known to a running daemon only
 
 	Head    string `json:"head"`    // the journal's last line and its hash, for "vaultd verify --head"
 	Catalog string `json:"catalog"` // what find, list and show may lack; empty: nothing, or no daemon runs

@@ -112,8 +112,7 @@ type Vault struct {
 // Vaults lists the vaults that the credentials of v reach. The list is advice: its form is not specified, and some services do
 // not have it. So it is requested once, and a refusal does not replace the token of other calls.
 func (c *Client) Vaults(ctx context.Context, v archive.VaultID) ([]Vault, error) {
-	ans, err := c.apiOf(v).Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Single: true,
-		Header: http.Header{"Accept": {"application/json"}}})
+	ans, err := c.apiOf(v).Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Header: http.Header{"Accept": {"application/json"}}})
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package readings
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -152,76 +151,27 @@ func TestReading_I23_AStatusListOfUploadedDocuments(t *testing.T) {
 	}
 }
 
-// A mistyped vault is named together with what the archive lists, at the start and after a day; the other vault's folders
-// are archived all the same, and only the mistyped one's own calls pause it.
-func TestReading_AMistypedVaultIsNamed(t *testing.T) {
-	const want = `The archive lists ACME, BETA, not "ACNE". Compare drops[1].vault letter by letter.`
-	for _, form := range []string{"objects", "ids", "wrapped"} {
-		t.Run(form, func(t *testing.T) {
-			s := setup{vaults: []string{"BETA", "ACNE", "ACNE"}, readings: emulator.Readings{VaultList: form}, daemon: seldomRescan}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.pass(hour, time.Minute, never)
-				kit.Want(t, "advice", w.daemon.State().Advice, []present.UnlistedVault{{Vault: "ACNE", Text: want}})
-				w.says("letter by letter")
-				for _, e := range w.entries() {
-					kit.Check(t, (e.Vault == "BETA") == (e.State == ledger.Archived),
-						"%q of vault %s is %s", e.Folder, e.Vault, e.State)
-				}
-				w.pass(24*hour, 10*time.Minute, never)
-				kit.Want(t, "calls for the list in a day and an hour", w.service.CountCalls("vaults"), 2)
-			})
-		})
-	}
+// The documents of a mistyped vault wait; the other vault's are archived all the
+// same. The first refusal already needs a person, and its advice names the id
+// and the command that lists the vaults. The daemon never asks for the list.
+func TestReading_I24_I26_AMistypedVaultIsNamed(t *testing.T) {
+	s := setup{vaults: []string{"BETA", "ACNE", "ACNE"}, daemon: seldomRescan}
+	virtual(t, s, func(t *testing.T, w *world) {
+		w.pass(hour, time.Minute, never)
+		pauses := w.daemon.State().Pauses
+		kit.Len(t, "pauses", pauses, 1)
+		kit.Want(t, "target", pauses[0].Target, ingest.RegisterTarget("ACNE"))
+		kit.Want(t, "needs a person", pauses[0].NeedsPerson(), true)
+		kit.Holds(t, "advice", present.AdviseOnPause(pauses[0]), "compare the vault's id with vaultd vaults")
+		for _, e := range w.entries() {
+			kit.Check(t, (e.Vault == "BETA") == (e.State == ledger.Archived),
+				"%q of vault %s is %s", e.Folder, e.Vault, e.State)
+		}
+		kit.Want(t, "calls for the list", w.service.CountCalls("vaults"), 0)
+	})
 }
 
-// An archive that forbids the list, does not have it or does not answer changes nothing: no advice, no pause, no call more
-// than once a day where it said no, and no token beside the first.
-func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
-	for name, row := range map[string]struct {
-		fault emulator.Fault
-		asked int // in a day and an hour
-	}{
-		"Unauthorized": {emulator.Fault{Kind: emulator.Status, Status: http.StatusUnauthorized}, 2},
-		"Forbidden":    {emulator.Fault{Kind: emulator.Status, Status: http.StatusForbidden}, 2},
-		"NotFound":     {emulator.Fault{Kind: emulator.Status, Status: http.StatusNotFound}, 2},
-		"BadGateway":   {emulator.Fault{Kind: emulator.Status, Status: http.StatusBadGateway}, 2},
-		"Overloaded":   {emulator.Fault{Kind: emulator.Status, Status: http.StatusTooManyRequests, RetryAfter: hour}, 26},
-		"NoAnswer":     {emulator.Fault{Kind: emulator.Abort}, 26},
-		"WebPage":      {emulator.Fault{Kind: emulator.HTML}, 26},
-		"EmptyList":    {emulator.Fault{}, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := setup{client: withTokens, daemon: seldomRescan,
-				service: func(c *emulator.Config) {
-					tokensOnly(c)
-					c.TokenLife = 24 * hour
-				},
-				faults: func(op string, _ int) emulator.Fault {
-					if op == "vaults" {
-						return row.fault
-					}
-					return emulator.Fault{}
-				}}
-			if name == "EmptyList" {
-				s.between = withoutVaults
-			}
-			virtual(t, s, func(t *testing.T, w *world) {
-				w.archives(hour)
-				w.pass(25*hour, 10*time.Minute, never)
-				state := w.daemon.State()
-				kit.Check(t, len(state.Advice)+len(state.Pauses) <= 0,
-					"advice %q, pauses %+v", state.Advice, state.Pauses)
-				kit.Want(t, "calls for the list", w.service.CountCalls("vaults"), row.asked)
-				if n := w.service.CountCalls("token"); n != 2 { // the second when four fifths of the first one's life are over
-					t.Errorf("%d token requests", n)
-				}
-			})
-		})
-	}
-}
-
-// Two vaults with accounts of their own, one of passwords and one of tokens: everything is archived, each account is told of
-// its own vault alone, and the wrong secret of one stops no other. The right one counts while vaultd runs.
+// Two vaults with accounts of their own, one of passwords and one of tokens: everything is archived, and the wrong secret of one stops no other. The right one counts while vaultd runs.
 func TestReading_I24_AnAccountForEachVault(t *testing.T) {
 	kit.Rows(t, map[string]bool{"Passwords": false, "Tokens": true}, func(t *testing.T, tokens bool) {
 		var secret atomic.Value
@@ -253,9 +203,6 @@ func TestReading_I24_AnAccountForEachVault(t *testing.T) {
 			}
 			secret.Store("S3cr3t of beta, canary")
 			w.archives(hour)
-			w.pass(25*hour, hour, never)
-			got := w.daemon.State().Advice
-			kit.Check(t, len(got) <= 0, "advice %q", got)
 		})
 	})
 }
@@ -265,16 +212,4 @@ func seldomRescan(c *daemon.Config) {
 	for i := range c.Drops {
 		c.Drops[i].Rescan = 5 * time.Minute
 	}
-}
-
-// withoutVaults empties the list of vaults.
-func withoutVaults(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-	resp, err := next.RoundTrip(r)
-	if err != nil || r.URL.Path != "/v1/vaults" {
-		return resp, err
-	}
-	resp.Body.Close()
-	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader("[]")), 2
-	resp.Header.Del("Content-Length")
-	return resp, nil
 }

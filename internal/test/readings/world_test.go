@@ -167,7 +167,7 @@ func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) 
 	state := filepath.Join(w.dir, "state")
 	kit.Must(w.t, os.Mkdir(state, 0o700))
 	kit.Must(w.t, boltledger.Create(state, ledger.Info{ID: "readings", Environment: "test", BaseURL: baseURL, Schema: boltledger.Schema, Created: time.Now()}))
-	dc := daemon.Config{StateDir: state, Environment: "test", BaseURL: baseURL, Location: time.UTC, Vault: w.client, Archive: w.client, Lister: w.client, Now: now,
+	dc := daemon.Config{StateDir: state, Environment: "test", BaseURL: baseURL, Location: time.UTC, Vault: w.client, Archive: w.client, Now: now,
 		Log:      slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second,
 		PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 2 * time.Hour,
