@@ -22,6 +22,7 @@ type Ledger interface {
 	ApplyArrival(ctx context.Context, c arrival.Change) (arrival.Arrival, error)
 	FindArrival(kind arrival.Kind, item archive.ExtractID) (arrival.Arrival, bool, error)
 	Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error
+	DueArrivals(kind arrival.Kind, stage arrival.Stage, now time.Time, limit int, busy func(archive.Key) bool, skip func(arrival.Arrival) bool) (ready []arrival.Arrival, next time.Time, err error)
 	// LastAlarm returns when the ledger last lost something; zero: never.
 	LastAlarm() time.Time
 }
@@ -160,6 +161,9 @@ func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 			return next, err
 		}
 	}
+	if err := e.readRefusals(); err != nil {
+		return next, err
+	}
 	next, err = e.workOnDue(ctx)
 	s = e.Status()
 	if s.PausedUntil.After(e.now().Wall) {
@@ -171,57 +175,60 @@ func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// workOnDue works on every arrival that has something due, and returns when the next one has; zero: none will by itself.
+// mostDue is how many extracts are looked up at once: a backlog of any length takes no more memory.
+const mostDue = 200
+
+// workOnDue works on every extract that has something due, and returns when the next one has; zero: none will by itself.
 func (e *Engine) workOnDue(ctx context.Context) (next time.Time, err error) {
-	states := []arrival.State{arrival.Announced, arrival.Fetching}
-	if e.cfg.Acknowledger != nil || e.cfg.HandOn != nil {
-		states = append(states, arrival.Held)
-	}
-	var due []arrival.Arrival
-	refused := ""
-	err = e.eachExtract(func(a arrival.Arrival) error {
-		if e.isRefused(a) {
-			refused = describeRefusal(a)
+	tried := map[archive.Key]uint32{} // in this round, at which revision: one whose work leaves no line is not tried again
+	for ctx.Err() == nil && e.mayAct() {
+		var due []arrival.Arrival
+		if due, next, err = e.findDue(tried); err != nil || len(due) == 0 {
+			return next, err
 		}
-		switch step, _, at := e.dueOf(a); {
-		case step == arrival.NoStep || step == arrival.Person:
-		case at.After(e.now().Wall):
-			next = earlier(next, at)
-		default:
-			due = append(due, a)
+		for _, a := range due {
+			tried[a.Key] = a.Rev
 		}
-		return nil
-	}, states...)
-	e.noteRefusal(refused)
-	if err != nil || !e.mayAct() {
-		return next, err
-	}
-	for _, part := range arrival.FirstTriesFirst(due) {
-		at, err := e.workOn(ctx, part)
-		if next = earlier(next, at); err != nil {
+		if err := e.workOn(ctx, due); err != nil {
 			return next, err
 		}
 	}
 	return next, nil
 }
 
-// workOn does what is due for some extracts, several at once, and returns when the next of them has something due; zero: none will by itself.
-func (e *Engine) workOn(ctx context.Context, due []arrival.Arrival) (next time.Time, err error) {
+// findDue returns extracts that have something due: those of which nothing failed since their last step, or else the others, the first that are due first.
+// The fault of one may look like one of the service as a whole, which then keeps back all that come after it. next is when the next of the
+// others has something due; zero: none will by itself.
+func (e *Engine) findDue(tried map[archive.Key]uint32) (due []arrival.Arrival, next time.Time, err error) {
+	skip := func(a arrival.Arrival) bool {
+		rev, isTried := tried[a.Key]
+		step, _, _ := e.dueOf(a)
+		return isTried && rev == a.Rev || step == arrival.NoStep || step == arrival.Person
+	}
+	for _, until := range []time.Time{time.Unix(0, 0), e.now().Wall} {
+		next = time.Time{}
+		for _, stage := range e.rules().Stages(arrival.Extract) {
+			some, at, err := e.cfg.Ledger.DueArrivals(arrival.Extract, stage, until, mostDue-len(due), nil, skip)
+			if err != nil {
+				return nil, next, err
+			}
+			due, next = append(due, some...), earlier(next, at)
+		}
+		if len(due) > 0 {
+			break
+		}
+	}
+	return due, next, nil
+}
+
+// workOn does what is due for some extracts, several at once.
+func (e *Engine) workOn(ctx context.Context, due []arrival.Arrival) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.cfg.Workers)
-	var mu sync.Mutex
 	for _, a := range due {
-		g.Go(func() error {
-			w := &work{Engine: e, a: a}
-			at, err := w.doDueSteps(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			next = earlier(next, at)
-			return err
-		})
+		g.Go(func() error { return (&work{Engine: e, a: a}).doDueSteps(ctx) })
 	}
-	err = g.Wait()
-	return next, err
+	return g.Wait()
 }
 
 // eachExtract calls fn with every extract in one of the states. Arrivals of another kind have an engine of their own.

@@ -33,6 +33,26 @@ func describeRefusal(a arrival.Arrival) string {
 	return "downloads from " + a.Refused.From + " lead to a host that is not allowed"
 }
 
+// readRefusals notes the last of the refusals that keep downloads back.
+func (e *Engine) readRefusals() error {
+	why := ""
+	err := e.eachRefused(func(a arrival.Arrival) { why = describeRefusal(a) })
+	e.noteRefusal(why)
+	return err
+}
+
+// eachRefused calls fn with every extract of which a download was refused, and
+// would be again.
+func (e *Engine) eachRefused(fn func(arrival.Arrival)) error {
+	_, _, err := e.cfg.Ledger.DueArrivals(arrival.Extract, arrival.WasRefused, e.now().Wall.AddDate(100, 0, 0), 1, nil, func(a arrival.Arrival) bool {
+		if e.isRefused(a) {
+			fn(a)
+		}
+		return true
+	})
+	return err
+}
+
 // noteRefusal notes why some downloads are not made; empty: all may be made.
 func (e *Engine) noteRefusal(why string) {
 	e.mu.Lock()
@@ -51,12 +71,11 @@ func (e *Engine) enterWay(ctx context.Context, from string) (begun func(), err e
 		return nil, errRefused
 	}
 	begun = sync.OnceFunc(func() { <-e.way })
-	err = e.eachExtract(func(a arrival.Arrival) error {
-		if e.isRefused(a) && a.Refused.From == from {
-			return errRefused
-		}
-		return nil
-	}, arrival.Announced, arrival.Fetching)
+	wasRefused := false
+	err = e.eachRefused(func(a arrival.Arrival) { wasRefused = wasRefused || a.Refused.From == from })
+	if err == nil && wasRefused {
+		err = errRefused
+	}
 	if err != nil {
 		begun()
 	}

@@ -52,15 +52,15 @@ type work struct {
 	intended string // the file whose download was announced beside the file before it; may be empty
 }
 
-// doDueSteps does what is due of the arrival until nothing is, and returns when something will be; zero: nothing will by itself.
-func (w *work) doDueSteps(ctx context.Context) (time.Time, error) {
+// doDueSteps does what is due of the arrival until nothing is.
+func (w *work) doDueSteps(ctx context.Context) error {
 	for ctx.Err() == nil && w.mayAct() {
 		step, file, at := w.dueOf(w.a)
 		if w.intended != "" { // its download counts already, and so it comes first
 			step, file, at = arrival.Download, w.intended, time.Time{}
 		}
 		if at.After(w.now().Wall) {
-			return at, nil
+			return nil
 		}
 		var err error
 		switch step {
@@ -75,19 +75,16 @@ func (w *work) doDueSteps(ctx context.Context) (time.Time, error) {
 		case arrival.Acknowledge:
 			err = w.acknowledge(ctx)
 		default:
-			return time.Time{}, nil
+			return nil
 		}
-		if errors.Is(err, errStale) {
-			return w.now().Wall, nil
-		}
-		if errors.Is(err, errRefused) {
-			return time.Time{}, nil
+		if errors.Is(err, errStale) || errors.Is(err, errRefused) {
+			return nil
 		}
 		if err != nil {
-			return time.Time{}, fmt.Errorf("%s of extract %s: %w", step, w.a.Item, err)
+			return fmt.Errorf("%s of extract %s: %w", step, w.a.Item, err)
 		}
 	}
-	return time.Time{}, nil
+	return nil
 }
 
 // commit commits events and goes on with the arrival that they made.

@@ -2,7 +2,6 @@ package receive
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,7 +20,7 @@ import (
 type Ledger interface {
 	ApplyArrival(ctx context.Context, c arrival.Change) (arrival.Arrival, error)
 	Arrival(key archive.Key) (a arrival.Arrival, ok bool, err error)
-	Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error
+	DueArrivals(kind arrival.Kind, stage arrival.Stage, now time.Time, limit int, busy func(archive.Key) bool, skip func(arrival.Arrival) bool) (ready []arrival.Arrival, next time.Time, err error)
 }
 
 // Service is the business network. Its errors are *apicall.Error.
@@ -123,8 +122,6 @@ func (e *Engine) Run(ctx context.Context) error {
 // mostDue is how many arrivals are looked up at once: a backlog of any length takes no more memory.
 const mostDue = 200
 
-var errEnough = errors.New("enough")
-
 // round does what is due, and removes what is archived. It returns when to look again.
 func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 	if now := e.now().Wall; now.Sub(e.swept) >= sweepEvery {
@@ -133,19 +130,13 @@ func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 			return next, err
 		}
 	}
-	for more := true; more && ctx.Err() == nil && e.mayAct(); {
+	for ctx.Err() == nil && e.mayAct() {
 		var due []arrival.Arrival
-		if due, next, err = e.findDue(); err != nil {
-			return next, err
+		if due, next, err = e.findDue(); err != nil || len(due) == 0 {
+			break
 		}
-		more = len(due) == mostDue
-		for _, part := range arrival.FirstTriesFirst(due) {
-			if err := e.workOn(ctx, part); err != nil {
-				return next, err
-			}
-		}
-		if len(due) > 0 && !more { // what they were postponed to is not in next yet
-			_, next, err = e.findDue()
+		if err = e.workOn(ctx, due); err != nil {
+			break
 		}
 	}
 	e.mu.Lock()
@@ -169,53 +160,46 @@ func (e *Engine) workOn(ctx context.Context, due []arrival.Arrival) error {
 	return g.Wait()
 }
 
-// findDue returns received documents that have something due, and when the next of the others has; zero: none will by itself. Those that failed
-// before come last: the fault of one may look like one of the network as a whole, which then keeps back all that come after it.
+// findDue returns received documents that have something due: those of which nothing failed since their last step, or else the others, the first that
+// are due first. The fault of one may look like one of the network as a whole, which then keeps back all that come after it. next is when the
+// next of the others has something due; zero: none will by itself.
 func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
-	var again []arrival.Arrival
-	err = e.cfg.Ledger.Arrivals(func(a arrival.Arrival) error {
-		if a.Kind != arrival.Received {
-			return nil
-		}
-		switch step, _, at := arrival.Due(a, e.rules()); {
-		case step == arrival.NoStep:
-		case !at.After(e.now().Wall) && a.Attempt == 0:
-			due = append(due, a)
-		case !at.After(e.now().Wall):
-			if again = append(again, a); len(again) == 2*mostDue {
-				again = arrival.FirstTriesFirst(again)[1][:mostDue]
+	for _, until := range []time.Time{time.Unix(0, 0), e.now().Wall} {
+		next = time.Time{}
+		for _, stage := range e.rules().Stages(arrival.Received) {
+			some, at, err := e.cfg.Ledger.DueArrivals(arrival.Received, stage, until, mostDue-len(due), nil, nil)
+			if err != nil {
+				return nil, next, err
 			}
-		case next.IsZero() || at.Before(next):
-			next = at
+			due = append(due, some...)
+			if next.IsZero() || !at.IsZero() && at.Before(next) {
+				next = at
+			}
 		}
-		if len(due) == mostDue {
-			return errEnough
+		if len(due) > 0 {
+			break
 		}
-		return nil
-	}, arrival.Held, arrival.Fetching, arrival.Announced)
-	if errors.Is(err, errEnough) {
-		err = nil
 	}
-	again = arrival.FirstTriesFirst(again)[1]
-	return append(due, again[:min(len(again), mostDue-len(due))]...), next, err
+	return due, next, nil
 }
 
 // HasWork reports whether a received document has something due that may be tried now. With most above 0 one that waits after fewer than that many
-// failures counts as well.
+// failures counts as well, and no other.
 func (e *Engine) HasWork(most uint16) (bool, error) {
-	mayAct := e.mayAct()
-	err := e.cfg.Ledger.Arrivals(func(a arrival.Arrival) error {
-		step, _, at := arrival.Due(a, e.rules())
-		isDue := mayAct && !at.After(e.now().Wall)
-		if a.Kind == arrival.Received && step != arrival.NoStep && (isDue && most == 0 || a.Attempt < most) {
-			return errEnough
-		}
-		return nil
-	}, arrival.Held, arrival.Fetching, arrival.Announced)
-	if errors.Is(err, errEnough) {
-		return true, nil
+	until := e.now().Wall
+	if most == 0 && !e.mayAct() {
+		return false, nil
 	}
-	return false, err
+	if most > 0 {
+		until = until.AddDate(100, 0, 0)
+	}
+	for _, stage := range e.rules().Stages(arrival.Received) {
+		left, _, err := e.cfg.Ledger.DueArrivals(arrival.Received, stage, until, 1, nil, func(a arrival.Arrival) bool { return most > 0 && a.Attempt >= most })
+		if err != nil || len(left) > 0 {
+			return len(left) > 0, err
+		}
+	}
+	return false, nil
 }
 
 func (e *Engine) rules() arrival.Rules { return arrival.Rules{Confirm: e.cfg.Confirm} }

@@ -1,10 +1,6 @@
 package arrival
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
+import "time"
 
 // Step is one kind of work that an arrival can need next.
 type Step uint8
@@ -38,19 +34,50 @@ func DelayAfter(failures int) time.Duration {
 	return min(shortestWait<<min(failures, 10), longestWait)
 }
 
-// FirstTriesFirst splits what is due into what did not fail since its last step, and the rest, with the fewest failures first. The second part comes
-// once the first is through: the fault of one arrival may look like one of the service as a whole, and then nothing else goes on for a while.
-func FirstTriesFirst(due []Arrival) [2][]Arrival {
-	slices.SortStableFunc(due, func(a, b Arrival) int { return cmp.Compare(a.Attempt, b.Attempt) })
-	failed := slices.IndexFunc(due, func(a Arrival) bool { return a.Attempt > 0 })
-	if failed < 0 {
-		failed = len(due)
-	}
-	return [2][]Arrival{due[:failed], due[failed:]}
-}
-
 // ServiceLimit is how many downloads of one thing the service allows.
 const ServiceLimit = 50
+
+// Stage is the part of its way at which an arrival is, and in which something may
+// be due, whatever the settings are. An index by stages stays right where they
+// change.
+type Stage uint8
+
+// The stages. Their numbers are stored and never change.
+const (
+	NoStage    Stage = iota // its way is over
+	ToFetch                 // its files, or their list, are to come
+	WasRefused              // the same, and a download of it led to a host that was refused
+	ToHandOn                // it is held, and not in a drop folder
+	ToTell                  // it is in a drop folder, and the service may be to be told
+)
+
+// Stage returns the stage at which a is. Before NotBefore nothing of it is due.
+func (a Arrival) Stage() Stage {
+	switch {
+	case a.State.IsOpen() && a.Refused.From != "":
+		return WasRefused
+	case a.State.IsOpen():
+		return ToFetch
+	case a.State == Held && a.HandedOnAt.IsZero():
+		return ToHandOn
+	case a.State == Held:
+		return ToTell
+	}
+	return NoStage
+}
+
+// Stages returns the stages at which [Due] may name a step under the rules. What
+// is nearest to its end comes first.
+func (r Rules) Stages(k Kind) []Stage {
+	stages := []Stage{ToTell, ToHandOn, WasRefused, ToFetch}
+	switch {
+	case k == Received || r.Acknowledge:
+		return stages
+	case r.HandOn:
+		return stages[1:]
+	}
+	return stages[2:]
+}
 
 // Rules are the settings that decide what is due. A received document is always handed on, and acknowledged after that.
 type Rules struct {

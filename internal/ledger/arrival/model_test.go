@@ -2,6 +2,7 @@ package arrival
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"vaultd/internal/archive"
@@ -195,6 +196,7 @@ func (w world) key() string {
 
 func (w world) check(t *testing.T, rules Rules) {
 	t.Helper()
+	checkStage(t, w.a, rules)
 	for i := range w.a.Files {
 		kit.Check(t, w.a.HandedOnAt.IsZero() && (!w.acked || !rules.HandOn) || w.dropped[i],
 			"handed on or acknowledged, and not in the drop folder: %v", w)
@@ -206,6 +208,16 @@ func (w world) check(t *testing.T, rules Rules) {
 	}
 	kit.Check(t, w.a.State != Held && w.a.State != Acknowledged || w.manifest && w.a.hasAllFiles(),
 		"called held: %v", w)
+}
+
+// checkStage demands that an index by stages leads to whatever is due, and not before its time.
+func checkStage(t *testing.T, a Arrival, rules Rules) {
+	t.Helper()
+	step, _, when := Due(a, rules)
+	if step == NoStep || step == Person {
+		return
+	}
+	kit.Check(t, slices.Contains(rules.Stages(a.Kind), a.Stage()) && when.Equal(a.NotBefore), "to %s is due at %v, and it waits at stage %d until %v: %+v", step, when, a.Stage(), a.NotBefore, a)
 }
 
 func (w world) checkChange(t *testing.T, before world) {

@@ -37,6 +37,9 @@ func TestTransition_I30_ReceivedDocuments(t *testing.T) {
 	for i, s := range steps {
 		a := after(t, receivedLife[:i]...)
 		kit.Want(t, fmt.Sprintf("after %d events it", i), a.State, s.state)
+		for _, confirm := range []bool{false, true} {
+			checkStage(t, a, Rules{Confirm: confirm})
+		}
 		for _, ev := range append(every(), receivedLife...) {
 			_, err := Transition(a, ev, at)
 			want := strings.Contains(" "+s.allowed+" ", " "+ev.JournalName()+" ")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -84,6 +85,9 @@ func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arriv
 	if err != nil {
 		return a, err
 	}
+	if err := g.moveDue(dueArrivalKey(before), dueArrivalKey(after)); err != nil {
+		return a, err
+	}
 	index := g.tx.Bucket(indexBucket)
 	if before.State != arrival.None && before.State != after.State {
 		if err := index.Delete(arrivalStateKey(before)); err != nil {
@@ -132,6 +136,47 @@ func itemKey(a arrival.Arrival) []byte { return itemName(a.Kind, a.Item) }
 
 func itemName(k arrival.Kind, item archive.ExtractID) []byte {
 	return append(append(append([]byte{arrivalsByItem}, k...), 0), item...)
+}
+
+// The due index has a third part, behind all steps and before the classes: every
+// arrival of which something may be due, by the stage of its way, by kind, and by
+// the time before which nothing of it is. What is due then depends on settings,
+// which are no part of the ledger: whoever reads it applies them.
+
+// arrivalBit marks the part of the arrivals: no step has such a number.
+const arrivalBit = 0x40
+
+// dueArrivalKey returns the arrival's place in the third part; nil: it has none.
+func dueArrivalKey(a arrival.Arrival) []byte {
+	stage := a.Stage()
+	if stage == arrival.NoStage {
+		return nil
+	}
+	return append(dueKeyPrefix(stagePrefix(a.Kind, stage), a.NotBefore), a.Key[:]...)
+}
+
+func stagePrefix(kind arrival.Kind, s arrival.Stage) []byte {
+	return queuePrefix(arrivalBit|ledger.Step(s), string(kind))
+}
+
+// DueArrivals returns up to limit arrivals of one kind at a stage of which something may be due at now, in the order of these times. It leaves
+// out those for which busy or skip returns true (nil: none); one that is busy is not even read. next is when the earliest of those that wait may
+// have something due; zero: there is none. It reads no arrival that waits.
+func (l *Ledger) DueArrivals(kind arrival.Kind, stage arrival.Stage, now time.Time, limit int, busy func(archive.Key) bool, skip func(arrival.Arrival) bool) (ready []arrival.Arrival, next time.Time, err error) {
+	ready, next, err = dueIn(l, stagePrefix(kind, stage), now, limit, readDueArrival, busy, skip)
+	if err != nil {
+		err = fmt.Errorf("read which arrivals are due: %w", err)
+	}
+	return ready, next, err
+}
+
+// readDueArrival reads an arrival that the due index leads to.
+func readDueArrival(tx *bbolt.Tx, key archive.Key) (arrival.Arrival, error) {
+	a, ok, err := readArrival(tx, key)
+	if err == nil && !ok {
+		err = damage("due arrival %s does not exist", key)
+	}
+	return a, err
 }
 
 func readArrival(tx *bbolt.Tx, key archive.Key) (a arrival.Arrival, ok bool, err error) {

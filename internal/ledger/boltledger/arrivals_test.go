@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,54 @@ func arrivalsSurviveAReopening(t *testing.T, open opener) {
 		"%d lines are of arrivals (%v), want %d", seen, err, one.a.Rev+two.a.Rev)
 }
 
+// What an arrival needs is found by its kind, its stage and its time, without reading those that wait, after a reopening too.
+func TestArrivals_I21_ALookReadsWhatIsDue(t *testing.T) { eachStore(t, aLookReadsWhatIsDue) }
+
+func aLookReadsWhatIsDue(t *testing.T, open opener) {
+	l := open()
+	fault := ledger.Cause{Code: "http-503"}
+	soon, later := began.Add(2*time.Hour), began.Add(3*time.Hour)
+	fresh, waits, refused, held, over, document := newArrival(t, l, 1), newArrival(t, l, 2), newArrival(t, l, 3), newArrival(t, l, 4), newArrival(t, l, 5), newArrival(t, l, 6)
+	fresh.do(listedAs("1"))
+	waits.do(listedAs("2"), arrival.Postponed{Until: later, Cause: fault})
+	refused.do(listedAs("3"), arrival.Postponed{Until: soon, Cause: fault, Refused: arrival.Refused{From: "files.example"}})
+	held.do(listedAs("4"), arrival.FilesListed{Files: oneFile}, arrival.DownloadIntended{File: "a.zip"}, arrival.FileHeld{File: "a.zip", Stored: "0001-a.zip", Size: 3, SHA256: sum("a")})
+	held.do(arrival.HeldWhole{Again: oneFile, Manifest: sum("m")}, arrival.Postponed{Until: soon, Cause: fault})
+	over.hold("5")
+	document.do(arrival.DocumentAnnounced{Document: "bum-1", Kind: archive.NetworkInvoice, Notice: "ack-1"})
+	look := func(what string, kind arrival.Kind, stage arrival.Stage, now, next time.Time, want ...*comes) {
+		t.Helper()
+		reads := 0
+		got, at, err := l.DueArrivals(kind, stage, now, 10, nil, func(arrival.Arrival) bool { reads++; return false })
+		kit.Must(t, err)
+		keys := func(got arrival.Arrival, want *comes) bool { return got.Key == want.a.Key && got.Rev == want.a.Rev }
+		kit.Check(t, slices.EqualFunc(got, want, keys) && at.Equal(next) && reads == len(want), "%s: %+v of %d read, next %v, want %d, next %v", what, got, reads, at, len(want), next)
+	}
+	for range 2 {
+		look("ToFetch", arrival.Extract, arrival.ToFetch, soon, later, fresh)
+		look("ToFetchLater", arrival.Extract, arrival.ToFetch, later, time.Time{}, fresh, waits)
+		look("WasRefused", arrival.Extract, arrival.WasRefused, soon, time.Time{}, refused)
+		look("NotYetToHandOn", arrival.Extract, arrival.ToHandOn, soon.Add(-1), soon)
+		look("ToHandOn", arrival.Extract, arrival.ToHandOn, soon, time.Time{}, held)
+		look("NothingToTell", arrival.Extract, arrival.ToTell, later, time.Time{})
+		look("OtherKind", arrival.Received, arrival.ToFetch, later, time.Time{}, document)
+		sound(t, l)
+		kit.Must(t, l.Close())
+		l = open()
+		for _, c := range []*comes{fresh, waits, refused, held, over, document} {
+			c.l = l
+		}
+	}
+	held.do(arrival.HandedOn{})
+	look("HandedOn", arrival.Extract, arrival.ToHandOn, later, time.Time{})
+	look("ToTell", arrival.Extract, arrival.ToTell, soon, time.Time{}, held)
+	held.do(arrival.AcknowledgeIntended{}, arrival.AcknowledgementTaken{})
+	look("Acknowledged", arrival.Extract, arrival.ToTell, later, time.Time{})
+	waits.do(arrival.Abandoned{By: &ledger.Operator{UID: 7}})
+	look("GivenUp", arrival.Extract, arrival.ToFetch, later, time.Time{}, fresh)
+	sound(t, l)
+}
+
 // A change that cannot be made is refused alone, and leaves nothing.
 func TestArrivals_RefusedAlone(t *testing.T) { eachStore(t, arrivalsRefusedAlone) }
 
@@ -185,6 +234,12 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 		"it is not found by its state": func(tx *bbolt.Tx, a arrival.Arrival) error {
 			return tx.Bucket(indexBucket).Delete(append([]byte{'s', byte(a.State)}, a.Key[:]...))
 		},
+		"another one would never be fetched": func(tx *bbolt.Tx, _ arrival.Arrival) error {
+			return tx.Bucket(dueBucket).Delete(dueToFetch(archive.Key{0xa0, 15: 2}))
+		},
+		"it would be fetched again": func(tx *bbolt.Tx, a arrival.Arrival) error {
+			return tx.Bucket(dueBucket).Put(dueToFetch(a.Key), nil)
+		},
 		"the balance of arrivals counts one more": func(tx *bbolt.Tx, _ arrival.Arrival) error {
 			return setField(t, tx, metaBucket, summaryKey, "Summary.Arrivals.States", oneMore)
 		},
@@ -212,6 +267,11 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 	}
 }
 
+// dueToFetch is the key of the due index of an extract that waits for nothing.
+func dueToFetch(key archive.Key) []byte {
+	return append([]byte("\x41\x07extract\x00\x00\x00\x00\x00\x00\x00\x00"), key[:]...)
+}
+
 // Every arrival is seen once, the newest first, also where they are more than
 // one part.
 func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
@@ -231,6 +291,9 @@ func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 		return nil
 	})
 	kit.Check(t, err == nil && next == 0, "%d arrivals are missing (%v), want none", next, err)
+	reads := 0 // of all that wait, a look reads no more than it asks for
+	some, _, err := l.DueArrivals(arrival.Received, arrival.ToFetch, began, 10, nil, func(arrival.Arrival) bool { reads++; return false })
+	kit.Check(t, err == nil && len(some) == 10 && reads == 10, "a look for ten of %d read %d and returned %d (%v)", many, reads, len(some), err)
 }
 
 // I30, I5: a notification and the arrival that it announces are one commit,

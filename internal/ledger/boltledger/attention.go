@@ -28,7 +28,7 @@ func attentionKey(e ledger.Entry) []byte {
 		return nil
 	}
 	queue := e.Drop + "\x00" + string(e.Vault)
-	return append(dueKeyPrefix(classBit|ledger.Step(class), queue[:min(len(queue), 255)], e.SeenAt), e.Key[:]...)
+	return append(dueKeyPrefix(queuePrefix(classBit|ledger.Step(class), queue[:min(len(queue), 255)]), e.SeenAt), e.Key[:]...)
 }
 
 // CountAttention counts the entries of a class that were taken before a time; zero: all of them.

@@ -40,6 +40,7 @@ type store interface {
 	FindSameNumber(ledger.Entry) (k archive.Key, ok bool, err error)
 	FindArrival(kind arrival.Kind, item archive.ExtractID) (a arrival.Arrival, ok bool, err error)
 	Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error
+	DueArrivals(kind arrival.Kind, stage arrival.Stage, now time.Time, limit int, busy func(archive.Key) bool, skip func(arrival.Arrival) bool) (ready []arrival.Arrival, next time.Time, err error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
 	Verify(context.Context) ([]ledger.Problem, error)
 }

@@ -215,30 +215,36 @@ func (g *groupCommit) storeEntry(w changedEntry) (ledger.Entry, error) {
 
 // updateDerived brings the due index up to date.
 func (g *groupCommit) updateDerived(before, after ledger.Entry) error {
-	due := g.tx.Bucket(dueBucket)
 	for _, keyOf := range []func(ledger.Entry) []byte{dueKey, attentionKey} {
 		var was []byte
 		if before.State != ledger.None {
 			was = keyOf(before)
 		}
-		is := keyOf(after)
-		if bytes.Equal(was, is) {
-			continue
-		}
-		// The old key goes with the commit that brings the new one: a crash
-		// leaves no entry due twice, and none that is forgotten.
-		if was != nil {
-			if err := due.Delete(was); err != nil {
-				return err
-			}
-		}
-		if is != nil {
-			if err := due.Put(is, []byte{}); err != nil {
-				return err
-			}
+		if err := g.moveDue(was, keyOf(after)); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// moveDue moves what is due from one place in the due index to another; nil: it
+// has none.
+func (g *groupCommit) moveDue(was, is []byte) error {
+	if bytes.Equal(was, is) {
+		return nil
+	}
+	due := g.tx.Bucket(dueBucket)
+	// The old key goes with the commit that brings the new one: a crash
+	// leaves nothing due twice, and nothing that is forgotten.
+	if was != nil {
+		if err := due.Delete(was); err != nil {
+			return err
+		}
+	}
+	if is == nil {
+		return nil
+	}
+	return due.Put(is, []byte{})
 }
 
 // bucketOf returns where an entry lies.
@@ -255,16 +261,16 @@ func dueKey(e ledger.Entry) []byte {
 	if !ok {
 		return nil
 	}
-	return append(dueKeyPrefix(step, ledger.QueueOf(e), at), e.Key[:]...)
+	return append(dueKeyPrefix(queuePrefix(step, ledger.QueueOf(e)), at), e.Key[:]...)
 }
 
-// dueKeyPrefix is the step, the queue, and the time from which on it is due; 0 is at once.
-func dueKeyPrefix(s ledger.Step, queue string, at time.Time) []byte {
+// dueKeyPrefix is the part of a queue, and the time from which on something in it is due; 0 is at once.
+func dueKeyPrefix(part []byte, at time.Time) []byte {
 	var n uint64
 	if !at.IsZero() {
 		n = uint64(max(nanosOf(at), 0))
 	}
-	return binary.BigEndian.AppendUint64(queuePrefix(s, queue), n)
+	return binary.BigEndian.AppendUint64(part, n)
 }
 
 func queuePrefix(s ledger.Step, queue string) []byte {

@@ -17,26 +17,35 @@ import (
 // returns true (nil: none); an entry that is busy is not even read. next is when the earliest of
 // those that are not ready yet becomes due; zero: there is none.
 func (l *Ledger) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+	ready, next, err = dueIn(l, queuePrefix(s, queue), now, limit, readDueEntry, busy, skip)
+	if err != nil {
+		err = fmt.Errorf("read what is due to %s in %q: %w", s, queue, err)
+	}
+	return ready, next, err
+}
+
+// dueIn returns what a part of the due index leads to, as [Ledger.DueInQueue]
+// says.
+func dueIn[J any](l *Ledger, prefix []byte, now time.Time, limit int, read func(*bbolt.Tx, archive.Key) (J, error), busy func(archive.Key) bool, skip func(J) bool) (ready []J, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(dueBucket).Cursor()
-		prefix := queuePrefix(s, queue)
-		late := dueKeyPrefix(s, queue, now.Add(1)) // the first that is not ready
+		late := dueKeyPrefix(prefix, now.Add(1)) // the first that is not ready
 		for k, _ := c.Seek(prefix); len(ready) < limit && k != nil && bytes.Compare(k, late) < 0; k, _ = c.Next() {
 			_, _, key, err := decodeDueKey(k)
 			if err != nil {
 				return err
 			}
-			// Asked before the entry is read: a worker that holds thousands
+			// Asked before the record is read: a worker that holds thousands
 			// would read them all each time.
 			if busy != nil && busy(key) {
 				continue
 			}
-			e, err := readDueEntry(tx, key)
+			j, err := read(tx, key)
 			if err != nil {
 				return err
 			}
-			if skip == nil || !skip(e) {
-				ready = append(ready, e)
+			if skip == nil || !skip(j) {
+				ready = append(ready, j)
 			}
 		}
 		// The engine sleeps until then. Nothing is lost by a crash: the index
@@ -46,10 +55,7 @@ func (l *Ledger) DueInQueue(s ledger.Step, queue string, now time.Time, limit in
 		}
 		return err
 	})
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read what is due to %s in %q: %w", s, queue, err)
-	}
-	return ready, next, nil
+	return ready, next, err
 }
 
 // readDueEntry reads an entry that the due index leads to.

@@ -157,10 +157,17 @@ func (c *checker) checkDocument(k, v []byte) error {
 func (c *checker) checkDue(k, v []byte) error {
 	_, _, key, err := decodeDueKey(k)
 	if err == nil && len(v) != 0 {
-		err = damage("entry %s has a value of %d bytes, which is none of ours", key, len(v))
+		err = damage("%s is due with a value of %d bytes, which is none of ours", key, len(v))
 	}
 	if err != nil {
 		return err
+	}
+	if k[0]&(classBit|arrivalBit) == arrivalBit {
+		a, ok, err := readArrival(c.tx, key)
+		if err == nil && (!ok || !bytes.Equal(dueArrivalKey(a), k)) {
+			return damage("arrival %s is not due so", key)
+		}
+		return nil // one that cannot be read is reported where it lies
 	}
 	e, ok, err := readEntry(c.tx, key)
 	if err == nil && (!ok || !bytes.Equal(dueKey(e), k) && !bytes.Equal(attentionKey(e), k)) {
@@ -184,7 +191,10 @@ func (c *checker) checkArrival(k, v []byte) error {
 		c.witness.Arrival(a)
 	}
 	// One that is missing there would never be fetched: the engine reads the
-	// index and nothing else.
+	// indexes and nothing else.
+	if due := dueArrivalKey(a); due != nil && c.tx.Bucket(dueBucket).Get(due) == nil {
+		return damage("%s is not in the due index", a.Key)
+	}
 	for _, has := range indexKeys(a) {
 		if v := c.tx.Bucket(indexBucket).Get(has); v == nil || has[0] != arrivalsByState && !bytes.Equal(v, a.Key[:]) {
 			return damage("%s is not in the index", a.Key)
