@@ -26,7 +26,7 @@ func (StatusSeen) JournalName() string { return "status-seen" }
 
 func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	r := e.findRegistration(ev.Receipt.Remote)
-	if r == nil || !e.Route.IsAsked() {
+	if r == nil {
 		return ErrIllegal
 	}
 	e.AskedRequest = cmp.Or(ev.Receipt.Request, e.AskedRequest)

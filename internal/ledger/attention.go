@@ -72,10 +72,8 @@ func (e Entry) IsSourceMissing() bool {
 // Attention returns the entry's class.
 func (e Entry) Attention() Attention {
 	switch {
-	case e.Contradicted && !e.Resolved && e.State == Delivered && e.Route.IsNotified():
-		return RejectedLate
 	case e.Contradicted && !e.Resolved:
-		return ContradictedByService
+		return e.evidence().contradicted(e.State)
 	case e.ContentDiffers() && !e.Resolved:
 		return ContentDiffers
 	case e.IsArchivedTwice() && !e.Resolved:

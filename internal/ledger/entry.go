@@ -256,11 +256,8 @@ func (e *Entry) findRegistration(r archive.RemoteID) *Registration {
 // OpenQuestions returns the registrations whose end is not known yet and matters:
 // those that content may have reached. It returns none where the service cannot be asked.
 func (e Entry) OpenQuestions() []archive.RemoteID {
-	if !e.Route.IsAsked() {
-		return nil
-	}
 	var open []archive.RemoteID
-	for i, r := range e.Registrations {
+	for i, r := range e.Listed() {
 		if (r.Fate == MaybeStored || r.Fate == Stored) && e.isLatest(i) {
 			open = append(open, r.Ticket.Remote)
 		}
@@ -397,7 +394,9 @@ func (e Entry) HasNothingAtService() bool {
 
 // repeatsWhatMayBeDelivered reports whether a person has decided to send again what may be delivered already, and nobody can be asked. That it was not
 // sent again does not make the first delivery certain.
-func (e *Entry) repeatsWhatMayBeDelivered() bool { return e.DuplicateConfirmed && !e.Route.IsAsked() }
+func (e *Entry) repeatsWhatMayBeDelivered() bool {
+	return e.DuplicateConfirmed && e.evidence().doubtStays()
+}
 
 // NeedsPerson reports whether a person must act: the entry was rejected and not corrected
 // since, it cannot go on by itself, the service contradicts it or has archived it twice, or

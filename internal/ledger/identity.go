@@ -52,7 +52,7 @@ func IsIDChosenByOther(first Entry, ev Sealed, route Route, vault string) bool {
 // ChosenElsewhere returns the identity that is derived from e, where another
 // document's sidecar names that one, and e got a later one in its place.
 func (e Entry) ChosenElsewhere() (derived archive.ID, is bool) {
-	if cmp.Or(e.Route, Vault) != Vault || e.IDFromSidecar || e.Content.IsZero() {
+	if e.IDFromSidecar || e.Content.IsZero() {
 		return archive.ID{}, false
 	}
 	derived = archive.DeriveID(e.Vault, e.Content, e.Metadata)

@@ -136,7 +136,7 @@ type Unsealed struct{}
 func (Unsealed) JournalName() string { return "unsealed" }
 
 func (Unsealed) apply(e *Entry, _ archive.Instant) error {
-	if e.Source != Claimed || e.Route.IsAsked() || e.NeedsReconcile || e.Pruned.Lapsed > 0 {
+	if e.Source != Claimed || e.NeedsReconcile || e.Pruned.Lapsed > 0 {
 		return ErrIllegal
 	}
 	for _, r := range e.Registrations {
@@ -164,14 +164,8 @@ func (Resealed) JournalName() string { return "resealed" }
 
 func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 	// Bytes may have reached the store for one of them. Other bytes would be a second document under the same identity.
-	// The network gets the document and its files, and never the ZIP: their digests are held where they are sent.
-	for _, r := range e.Registrations {
-		if e.Route.IsNotified() && e.sentAs() == nil {
-			break
-		}
-		if (r.Fate != Unsent || e.Pruned.Lapsed > 0) && ev.Package.SHA256 != e.Package.SHA256 {
-			return ErrIllegal
-		}
+	if ev.Package.SHA256 != e.Package.SHA256 && e.evidence().mayHavePackage(e) {
+		return ErrIllegal
 	}
 	e.Package = ev.Package
 	return nil

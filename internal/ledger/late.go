@@ -27,7 +27,7 @@ func (r Registration) IsGivenUp() bool { return r.Fate == Lapsed || r.Fate == De
 // for another reason.
 func (e *Entry) watchedRegistration(i int) *Registration {
 	r := &e.Registrations[i]
-	if r.Fate == Unsent || r.Fate == Succeeded || !e.Route.IsAsked() {
+	if r.Fate == Unsent || r.Fate == Succeeded {
 		return nil
 	}
 	// The service may give one number twice; its answer is about the last registration with it.
@@ -55,7 +55,7 @@ func (e *Entry) nextLateQuestionOf(i int) (at time.Time, ok bool) {
 
 // nextLateQuestion returns when the next late question about any registration is due.
 func (e *Entry) nextLateQuestion() (at time.Time, ok bool) {
-	for i := range e.Registrations {
+	for i := range e.Listed() {
 		if next, is := e.nextLateQuestionOf(i); is && (!ok || next.Before(at)) {
 			at, ok = next, true
 		}
@@ -65,7 +65,7 @@ func (e *Entry) nextLateQuestion() (at time.Time, ok bool) {
 
 // isWatched reports whether late questions are asked about r.
 func (e *Entry) isWatched(r *Registration) bool {
-	for i := range e.Registrations {
+	for i := range e.Listed() {
 		if e.watchedRegistration(i) == r {
 			return true
 		}
@@ -113,7 +113,7 @@ func (e *Entry) recordSilence(now time.Time) (next time.Time) {
 		r.LastAnswer, r.EqualAnswers = now, neededAnswers
 		return next
 	}
-	for i := range e.Registrations {
+	for i := range e.Listed() {
 		at, ok := e.nextLateQuestionOf(i)
 		if !ok || at.After(now) {
 			continue
@@ -134,7 +134,7 @@ func (e *Entry) recordSilence(now time.Time) (next time.Time) {
 // not known yet, and those that were given up and whose late question is due.
 func (e Entry) DueQuestions(now time.Time) []archive.RemoteID {
 	all := e.OpenQuestions()
-	for i := range e.Registrations {
+	for i := range e.Listed() {
 		at, ok := e.nextLateQuestionOf(i)
 		if e.asksAgain() && e.isCurrent(e.watchedRegistration(i)) {
 			at, ok = e.NotBefore, true

@@ -68,7 +68,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	// Only keys, numbers, digests and words: what names people must stay erasable while the chain verifies.
 	switch ev := ev.(type) {
 	case ClaimedFolder:
-		l.Vault, l.Route, l.Other = string(ev.Vault), routeText(ev.Route), keyText(ev.Supersedes)
+		l.Vault, l.Route, l.Other = string(ev.Vault), ev.Route.row().journal, keyText(ev.Supersedes)
 		l.UID = uidPointer(ev.Owner)
 	case Sealed:
 		l.Seal, l.Size = ev.Seal.String(), ev.Package.Size
@@ -197,14 +197,6 @@ func (h Head) Next(line []byte) Head {
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// routeText is a route in a line. The way to the vault is not told: it was the only one when journals began.
-func routeText(r Route) string {
-	if r == Vault {
-		return ""
-	}
-	return string(r)
-}
 
 func keyText(k archive.Key) string {
 	if k.IsZero() {

@@ -206,17 +206,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	for i, r := range e.Registrations {
 		if r.Fate == Succeeded {
 			e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
-			if e.Route.IsNotified() {
-				e.makeCurrent(i)
-				e.enterState(Delivered)
-				e.UploadedAt = at.Wall
-				return nil
-			}
-			e.enterState(Archived)
-			e.ArchivedRemote, e.Contradicted = r.Ticket.Remote, false
-			if e.ArchivedAt.IsZero() {
-				e.ArchivedAt = at.Wall
-			}
+			e.evidence().succeed(e, i, at)
 			return nil
 		}
 	}
@@ -230,21 +220,23 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	if e.Source != Claimed {
 		return illegalBecause(SourceGone)
 	}
-	if e.Route.IsNotified() {
-		e.releaseToNetwork()
-		return nil
-	}
+	e.evidence().release(e)
+	return nil
+}
+
+// releaseFlagged lets the document be sent again, flagged where it may be at
+// the service already.
+func (e *Entry) releaseFlagged() {
 	// The flag is committed before anything is sent again: after a crash the audit still names the possible second copy.
 	unknown := e.Cause.Code == CauseDeliveryUnknown // also where a ledger that was put back does not know of the upload
 	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 0 || unknown
 	e.DuplicateConfirmed = e.PossibleDouble
 	if e.Package.IsZero() {
 		e.enterState(Discovered)
-		return nil
+		return
 	}
 	e.enterState(Packaged)
 	e.Failures = 0
-	return nil
 }
 
 // releaseToNetwork lets the document go under its number again: where the

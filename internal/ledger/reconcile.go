@@ -21,29 +21,8 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 		return ErrIllegal
 	}
 	e.NeedsReconcile = true
-	if e.State.IsOpen() && !e.Route.IsAsked() {
-		// Whatever the copy says, the document may have been delivered since. Nobody can be asked, so nothing sends it again by itself.
-		if r := e.Current(); r != nil && (e.State == Registered || e.State == Sending) {
-			r.Fate = MaybeStored
-			e.closeTicket(at.Wall)
-		}
-		e.enterQuarantine(DeliveryUnknown(e.Route, "the ledger was put back, and the document may have been delivered since it was copied"))
-		return nil
-	}
-	if e.State == Quarantined && e.Source == Claimed && e.Cause.Code != CauseDeliveryUnknown && !e.Route.IsAsked() && !e.Route.IsNotified() {
-		// A person may have released it since. Released once more, it must be flagged.
-		e.Cause = DeliveryUnknown(e.Route, "the ledger was put back, and the document may have been released and delivered since it was copied")
-	}
 	// The copy tells how things stood when it was made. Each intent in it may have been carried out since.
-	switch e.State {
-	case Registered, Sending:
-		// The lost part of its life may have uploaded to this address.
-		e.Current().Fate = MaybeStored
-		e.closeTicket(at.Wall)
-		e.enterState(Unclear)
-	case Registering: // the POST stays without an answer
-		e.enterState(Packaged)
-	}
+	e.evidence().restore(e, at)
 	for i := range e.Registrations { // the same number may have been given out and used again since
 		if r := &e.Registrations[i]; r.Fate == MaybeStored || r.Fate == Stored {
 			r.ClosedAt, r.EqualAnswers = at.Wall, 0
@@ -55,7 +34,7 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 // IsUnidentified reports whether the entry waits for a decision whether its document was delivered, and was never packed as far as this ledger
 // knows. Without the identity of what lies in its folder, the same document would pass for a new one when somebody drops it again.
 func (e Entry) IsUnidentified() bool {
-	return e.State == Quarantined && e.NeedsReconcile && !e.Route.IsAsked() && e.Source == Claimed && !e.WasSealed()
+	return e.State == Quarantined && e.NeedsReconcile && e.evidence().doubtStays() && e.Source == Claimed && !e.WasSealed()
 }
 
 // RegistrationFound says that the service knows a registration of this document
@@ -119,10 +98,7 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	}
 	// Its address may have been used in the lost part. It counts as holding content until the service says otherwise.
 	found.Fate = MaybeStored
-	if e.Route.IsNotified() {
-		// The POST that the lost part may have announced counts as one that was never answered. So "it is known" is no surprise later.
-		found.UploadIntents, found.FromLostPart = 1, true
-	}
+	e.evidence().find(&found)
 	e.Registrations = append(e.Registrations, found)
 	e.pruneRegistrations()
 	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
@@ -272,29 +248,32 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 // isComplete reports whether the evidence has all that its state needs.
 func (ev Recovered) isComplete() bool {
 	kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
+	by := ev.Route.row().evidence
 	switch {
+	case !by.recovers(ev.State):
+		return false
 	case ev.Generation > 0 && (ev.State != Delivered && ev.State != Quarantined || ev.FirstID.IsZero() || ev.FirstID.Generation(int(ev.Generation)) != ev.ID):
 		return false
 	case !ev.Content.IsZero() && (ev.ID.IsZero() || ev.Package.IsZero()):
 		return false
-	case ev.InDoubt && (ev.State != Rejected || ev.Route.IsAsked()):
+	case ev.InDoubt && (ev.State != Rejected || !by.doubtStays()):
 		return false
 	case ev.State == Packaged: // by a receipt alone: its statements about the archive are ignored
-		return ev.Route.IsAsked() && kept && ev.Cause.Code == CauseByReceiptAlone && ev.Remote == "" && !ev.Content.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
+		return kept && ev.Cause.Code == CauseByReceiptAlone && ev.Remote == "" && !ev.Content.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
 	case ev.State == Quarantined: // by a delivery note alone
-		return !ev.Route.IsAsked() && kept && ev.Cause.Code == CauseDeliveryUnknown && ev.Remote == "" && !ev.Content.IsZero() && ev.UploadedAt.IsZero()
+		return kept && ev.Cause.Code == CauseDeliveryUnknown && ev.Remote == "" && !ev.Content.IsZero() && ev.UploadedAt.IsZero()
 	case ev.State == Delivered:
-		return !ev.Route.IsAsked() && (kept || gone) && ev.Remote != "" && !ev.Content.IsZero() && !ev.UploadedAt.IsZero()
+		return (kept || gone) && ev.Remote != "" && !ev.Content.IsZero() && !ev.UploadedAt.IsZero()
 	case ev.State == Archived:
-		return ev.Route.IsAsked() && (kept || gone) && ev.Remote != "" && len(ev.SuccessRecord) > 0 && !ev.ArchivedAt.IsZero()
+		return (kept || gone) && ev.Remote != "" && len(ev.SuccessRecord) > 0 && !ev.ArchivedAt.IsZero()
 	case ev.State == Uploaded: // the archive has it; the folder it came from is not here
-		return ev.Route.IsAsked() && gone && ev.Remote != "" && !ev.ID.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
+		return gone && ev.Remote != "" && !ev.ID.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
 	}
 	return ev.State == Rejected && ev.Source == Returned && ev.Dest != "" && ev.Remote == ""
 }
 
 func (l *Line) setRecovered(ev Recovered) {
-	l.Vault, l.Route, l.Remote, l.Size, l.UID = string(ev.Vault), routeText(ev.Route), string(ev.Remote), ev.Package.Size, uidPointer(ev.Owner)
+	l.Vault, l.Route, l.Remote, l.Size, l.UID = string(ev.Vault), ev.Route.row().journal, string(ev.Remote), ev.Package.Size, uidPointer(ev.Owner)
 	l.Other = keyText(ev.Supersedes)
 	if !ev.Seal.IsZero() {
 		l.Seal = ev.Seal.String()

@@ -14,7 +14,7 @@ type RegisterIntended struct{}
 func (RegisterIntended) JournalName() string { return "register-intended" }
 
 func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
-	if e.NeedsReconcile || e.Route.IsNotified() {
+	if e.NeedsReconcile {
 		return ErrIllegal
 	}
 	// From this commit on the service may know the document, whatever happens to the process.
@@ -159,10 +159,8 @@ func (ev UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	if e.NeedsReconcile || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
-	// If nobody can be asked, the same bytes sent once more to the same address
-	// may have been processed once more.
-	if e.State == Sending && !e.Route.IsAsked() {
-		e.PossibleDouble, e.DuplicateConfirmed = true, true
+	if e.State == Sending {
+		e.evidence().repeat(e)
 	}
 	// After a crash bytes of this attempt may be at the store, so it counts as one that may hold content until proven otherwise.
 	e.State = Sending
@@ -170,8 +168,8 @@ func (ev UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	r.UploadIntents++
 	r.Fate = MaybeStored
 	r.Ticket.WithoutMD5 = r.Ticket.WithoutMD5 || ev.WithoutMD5
-	r.Unproven = r.Unproven || r.Ticket.WithoutMD5 && e.Route.IsAsked() // until its 2xx
-	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1         // an earlier one turned out to be archived while this one was registered
+	r.Unproven = r.Unproven || r.Ticket.WithoutMD5              // until its 2xx
+	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1 // an earlier one turned out to be archived while this one was registered
 	return nil
 }
 
@@ -191,10 +189,7 @@ func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
 	}
 	// An earlier attempt that a crash or a lost answer left open may still have stored bytes: then the entry stays in sending.
 	if r := e.Current(); r.countWithoutEffect() {
-		r.Fate = Unsent
-		if !e.Route.IsNotified() { // there is no ticket to go back to
-			e.State = Registered
-		}
+		r.Fate, e.State = Unsent, e.evidence().unsent()
 	}
 	if ev.WithoutMD5 {
 		e.Current().Ticket.WithoutMD5 = true
@@ -255,7 +250,7 @@ type UploadAccepted struct {
 func (UploadAccepted) JournalName() string { return "uploaded" }
 
 func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
-	if ev.Sent != e.Package.SHA256 || !e.Route.IsAsked() {
+	if ev.Sent != e.Package.SHA256 {
 		return ErrIllegal
 	}
 	e.SentRequest = ev.Request
@@ -281,13 +276,13 @@ type DeliveryConfirmed struct {
 func (DeliveryConfirmed) JournalName() string { return "delivered" }
 
 func (ev DeliveryConfirmed) apply(e *Entry, at archive.Instant) error {
-	if ev.Sent != e.Package.SHA256 || e.Route.IsAsked() {
+	if ev.Sent != e.Package.SHA256 {
 		return ErrIllegal
 	}
 	e.SentRequest = ev.Request
 	// A crash before this commit leaves sending, and nobody knows then whether the store has the document.
 	r := e.Current()
-	r.Fate, r.Sent = Succeeded, ev.Sent
+	r.Fate, r.Sent, r.Unproven = Succeeded, ev.Sent, false
 	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
 	e.closeTicket(at.Wall)
 	e.enterState(Delivered)
@@ -304,13 +299,10 @@ func (WindowClosed) JournalName() string { return "window-closed" }
 func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 	e.closeTicket(at.Wall)
 	// After sending, bytes may be at the store: only evidence from the service leads back to packaged.
-	switch {
-	case e.State == Registered:
+	if e.State == Registered {
 		e.enterState(Packaged)
-	case e.Route.IsAsked():
-		e.enterState(Unclear)
-	default:
-		e.enterQuarantine(DeliveryUnknown(e.Route, "the time of the upload address is over, an upload to it was never answered"))
+	} else {
+		e.evidence().lose(e, "the time of the upload address is over, an upload to it was never answered")
 	}
 	e.NotBefore = ev.NotBefore
 	return nil

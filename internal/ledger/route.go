@@ -11,38 +11,52 @@ const (
 	Network Route = "network" // to the business network, which tells by notifications what became of the document
 )
 
-// Routes lists the routes.
-func Routes() []Route { return []Route{Vault, PDF, Network} }
-
-// routeRow is what the state machine knows of a route.
+// routeRow is what depends on the route of a document, and not on the document:
+// a new route is a new row.
 type routeRow struct {
-	asked    bool   // see [Route.IsAsked]
-	notified bool   // see [Route.IsNotified]
+	route    Route
+	evidence evidence
 	vaults   bool   // see [Route.HasVaults]
 	ending   string // see [Route.PackageEnding]
+	journal  string // the route in journal lines; empty where it was the only one when journals began
 	unknown  string // what follows in words where it is not known whether a document was delivered: see [DeliveryUnknown]
 }
 
-func (r Route) row() routeRow {
-	switch r {
-	case PDF:
-		return routeRow{ending: ".pdf", unknown: ", and the service cannot be asked. Look for the document in the accounts-payable system. " +
-			"It is there: vaultd close. It is not: vaultd release sends it again"}
-	case Network:
-		return routeRow{notified: true, ending: ".zip", unknown: ", and the business network cannot be asked. Ask the provider whether it has the document, and name its bumId. " +
-			"vaultd release sends it again under the same number, which the business network refuses if it has it: no double can come of it. vaultd close gives it up"}
+var routeRows = []routeRow{
+	{route: Vault, evidence: list{}, vaults: true, ending: ".zip"},
+	{route: PDF, evidence: none{}, ending: ".pdf", journal: string(PDF), unknown: ", and the service cannot be asked. Look for the document in the accounts-payable system. " +
+		"It is there: vaultd close. It is not: vaultd release sends it again"},
+	{route: Network, evidence: repeatable{}, ending: ".zip", journal: string(Network), unknown: ", and the business network cannot be asked. Ask the provider whether it has the document, and name its bumId. " +
+		"vaultd release sends it again under the same number, which the business network refuses if it has it: no double can come of it. vaultd close gives it up"},
+}
+
+// Routes lists the routes.
+func Routes() (all []Route) {
+	for _, row := range routeRows {
+		all = append(all, row.route)
 	}
-	return routeRow{asked: true, vaults: true, ending: ".zip"}
+	return all
+}
+
+// row returns the row of a route. Of an old entry no route is recorded: it goes
+// to the archive.
+func (r Route) row() *routeRow {
+	for i := range routeRows {
+		if routeRows[i].route == r {
+			return &routeRows[i]
+		}
+	}
+	return &routeRows[0]
 }
 
 // IsAsked reports whether the service tells, when it is asked, what became of a
 // document of this route. If it does not, and does not notify either, the
 // store's 2xx to the recorded bytes is the last word, and an upload without an
 // answer stays unknown permanently: only a person can decide what to do then.
-func (r Route) IsAsked() bool { return r.row().asked }
+func (r Route) IsAsked() bool { return r.row().evidence == list{} }
 
 // IsNotified reports whether the service tells by notifications what became of a document of this route. It cannot be asked about one.
-func (r Route) IsNotified() bool { return r.row().notified }
+func (r Route) IsNotified() bool { return r.row().evidence == repeatable{} }
 
 // HasVaults reports whether the service keeps the documents of this route in
 // vaults. Each vault has a queue, a target and an account of its own. If there
@@ -62,7 +76,7 @@ const CauseClosedInDoubt = "closed-in-doubt"
 // IsSentAgainInDoubt reports whether a retry of a rejection may bring its document to the service a second time, and nobody can be asked: it was
 // closed in doubt, or refused because another entry of the same content was.
 func (e Entry) IsSentAgainInDoubt() bool {
-	return e.State == Rejected && !e.Route.IsAsked() && (e.InDoubt || e.Cause.Code == CauseClosedInDoubt)
+	return e.State == Rejected && e.evidence().doubtStays() && (e.InDoubt || e.Cause.Code == CauseClosedInDoubt)
 }
 
 // DeliveryUnknown returns the cause of an entry of a route whose document may have been delivered; why says in words what is known.

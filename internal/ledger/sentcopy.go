@@ -25,7 +25,7 @@ const (
 // WasTaken reports whether the network said that it has the document under its present number, whatever it told of it since.
 func (e Entry) WasTaken() bool {
 	r := e.underPresentNumber()
-	return e.Route.IsNotified() && r != nil && (r.Fate == Stored || r.Fate == Succeeded || r.Fate == Lapsed)
+	return r != nil && e.evidence().tookCopy(r.Fate)
 }
 
 // MayBeCopied reports whether a copy of the document may be made: the network took it, there is none, and the package is not removed yet.
@@ -41,7 +41,7 @@ type CopyWanted struct{}
 func (CopyWanted) JournalName() string { return "copy-wanted" }
 
 func (CopyWanted) apply(e *Entry, _ archive.Instant) error {
-	if !e.Route.IsNotified() || e.Copy != NoCopy {
+	if e.Copy != NoCopy {
 		return ErrIllegal
 	}
 	e.Copy = CopyIsWanted

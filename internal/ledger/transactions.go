@@ -18,10 +18,7 @@ type Transaction struct {
 // the same document twice: that the specification means it so is an assumption. It counts what the service did, whatever
 // state the entry is in. A delivery is none: only what the archive stores is billed.
 func (e Entry) Transactions() (all []Transaction) {
-	if !e.Route.IsAsked() {
-		return nil
-	}
-	for _, r := range e.Registrations {
+	for _, r := range e.Listed() {
 		if r.Fate != Succeeded || slices.ContainsFunc(all, func(t Transaction) bool { return t.Remote == r.Ticket.Remote }) {
 			continue
 		}

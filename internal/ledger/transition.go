@@ -31,7 +31,7 @@ func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 	next := e
 	next.Registrations = slices.Clone(e.Registrations)
 	err := illegalBecause(NotInThatState)
-	if slices.Contains(statesFor(ev), e.State) {
+	if slices.Contains(statesFor(ev), e.State) && e.evidence().allows(&next, ev) {
 		err = ev.apply(&next, at)
 	}
 	if err != nil {
@@ -142,26 +142,16 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	// A crash after the intent leaves registering. The POST may have been taken; its ticket is lost, so nothing can have been
 	// uploaded with it, and registering again is safe. The other registration shows up as an orphan.
 	case Packaged, Registering:
-		if e.Route.IsNotified() {
-			return Upload, e.NotBefore, true // its number is ours: there is nothing to register
-		}
-		if e.asksAgain() || e.waitsForProgress() {
-			return Ask, e.NotBefore, true
-		}
-		return Register, e.NotBefore, true
+		return e.evidence().begin(e), e.NotBefore, true
 	// A crash during the PUT leaves sending. The upload step sends the same bytes to the same address while the window is open,
 	// and else commits that it closed.
 	case Registered, Sending:
 		return Upload, e.NotBefore, true
-	// Only the service knows what it has. Nothing is registered again before it answered.
 	case Uploaded, Unclear:
-		if e.Route.IsNotified() {
-			if e.Copy == CopyIsWanted && e.MayBeCopied() {
-				return Place, e.NotBefore, true
-			}
-			return NoStep, time.Time{}, false // the next word comes by itself
+		if step = e.evidence().await(e); step != NoStep {
+			return step, e.NotBefore, true
 		}
-		return Ask, e.NotBefore, true
+		return NoStep, time.Time{}, false
 	}
 	return dueAfterEnd(e)
 }
