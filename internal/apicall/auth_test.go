@@ -319,6 +319,37 @@ func TestOAuth_HangingRenewal(t *testing.T) {
 	})
 }
 
+// The caller whose token request serves all gives up before it is answered: the
+// others get a token by one more request.
+func TestOAuth_I25_ACallerThatGivesUpFailsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &tokenServer{life: 100}
+		handler, asked := inProcess(ts.ServeHTTP), 0
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Auth: oauth(), Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/tokens") {
+				if asked++; asked == 1 {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+			}
+			return handler(r)
+		})})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			_, err := api.Do(ctx, get("first"))
+			kit.Want(t, "the first: outcome", failure(t, err).Outcome, NotSent)
+		})
+		time.Sleep(time.Second)
+		for range 5 {
+			wg.Go(func() { kit.Want(t, "another", kit.Err(do(t, api, post("register", "[]"))), nil) })
+		}
+		wg.Wait()
+		kit.Want(t, "token requests", asked, 2)
+	})
+}
+
 func TestOAuth_WaitForTokenHonoursContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/singleflight"
 
 	"vaultd/internal/sanitize"
 )
@@ -50,7 +51,9 @@ func (e *ScopeError) Error() string {
 	return "scope not granted (misspelled, or not given to this client): " + sanitize.Message(strings.Join(e.Missing, ", "), 300)
 }
 
-// tokens gets, keeps and renews the access token. A library's token source cannot forget a token that was refused, and
+// tokens gets, keeps and renews the access token. At most one request for a
+// token is on its way: all callers that need one share its result, also a
+// failure. A library's token source cannot forget a token that was refused, and
 // lets callers wait for its lock without regard to their context.
 type tokens struct {
 	wire     *wire
@@ -60,12 +63,10 @@ type tokens struct {
 	scopes   []string
 	escape   bool
 
-	slot chan struct{} // holds one element; who takes it may request a token
+	flight singleflight.Group
 
 	mu      sync.Mutex
 	current token // guarded by mu
-	failed  error // of the last request for a token; guarded by mu
-	failedN int   // how many requests failed so far; guarded by mu
 }
 
 type token struct {
@@ -77,8 +78,6 @@ type token struct {
 
 func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 	t := &tokens{wire: w, id: a.Username, secret: a.Secret, scopes: a.Scopes, escape: a.Encoding == "rfc6749"}
-	t.slot = make(chan struct{}, 1)
-	t.slot <- struct{}{}
 	var err error
 	if a.TokenURL == "" {
 		t.endpoint, err = joinURL(base, "v1", "tokens")
@@ -93,69 +92,74 @@ func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 	return t, w.policy.checkScheme(u)
 }
 
-// getToken returns a token that is valid now. After most of its life one caller renews it; the others still use the old one.
+// getToken returns a token that is valid now. After most of its life one caller renews it; the others still use the old one, also
+// if that fails: another caller tries it when a quarter of the rest is over.
 func (t *tokens) getToken(ctx context.Context) (string, error) {
-	have, failures := t.currentToken()
-	now := t.wire.now()
-	if have.value != "" && now.Before(have.renew) {
-		return have.value, nil
+	t.mu.Lock()
+	have, now := t.current, t.wire.now()
+	left, isRenewed := have.expiry.Sub(now), now.Before(have.renew)
+	if !isRenewed {
+		t.current.renew = now.Add(left / 4)
 	}
-	if have.value != "" && now.Before(have.expiry) {
-		select {
-		case <-t.slot:
-		default:
+	t.mu.Unlock()
+	if left > 0 {
+		if isRenewed {
 			return have.value, nil
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, min(aheadLimit, have.expiry.Sub(now)*3/4))
+		ctx, cancel = context.WithTimeout(ctx, min(aheadLimit, left*3/4))
 		defer cancel()
-	} else {
+	}
+	fresh, err := t.replaceToken(ctx, have.value, 0)
+	if err != nil && left > 0 {
+		return have.value, nil
+	}
+	return fresh, err
+}
+
+// errGaveUp says that the caller that requested a token for all ran out of
+// time: that says nothing about the service.
+var errGaveUp = errors.New("its caller gave up")
+
+// replaceToken gets a token in place of the one that its caller had, unless
+// another caller did. No refusal replaces the new one before keep is over.
+func (t *tokens) replaceToken(ctx context.Context, had string, keep time.Duration) (string, error) {
+	for {
+		result := t.flight.DoChan(opToken, func() (any, error) {
+			if have := t.currentToken(); have.value != had {
+				return have.value, nil
+			}
+			// A crash here costs one unused token.
+			fresh, err := t.requestToken(ctx)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			switch {
+			case err == nil:
+				fresh.keep = t.wire.now().Add(keep)
+				t.current = fresh
+			case ctx.Err() != nil:
+				err = errGaveUp
+			default:
+				t.current.keep = t.wire.now().Add(replaceAgain)
+			}
+			return fresh.value, err
+		})
 		select {
-		case <-t.slot:
+		case r := <-result:
+			if errors.Is(r.Err, errGaveUp) && ctx.Err() == nil {
+				continue
+			}
+			return r.Val.(string), r.Err
 		case <-ctx.Done():
 			return "", fmt.Errorf("wait for a token: %w", context.Cause(ctx))
 		}
 	}
-	defer func() { t.slot <- struct{}{} }()
-	return t.renewToken(ctx, have, failures)
 }
 
-// renewToken requests a token, unless another caller did so while this one waited for the slot. The caller holds the slot.
-func (t *tokens) renewToken(ctx context.Context, had token, failures int) (string, error) {
-	t.mu.Lock()
-	current, failed, n := t.current, t.failed, t.failedN
-	t.mu.Unlock()
-	if current.value != "" && current.value != had.value {
-		return current.value, nil
-	}
-	if n != failures && failed != nil {
-		return "", failed // all callers that waited share the one failure
-	}
-	// This call holds the slot, so one request serves all callers that wait. A crash here costs one unused token.
-	fresh, err := t.requestToken(ctx)
+func (t *tokens) currentToken() token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil {
-		t.current, t.failed = fresh, nil
-		return fresh.value, nil
-	}
-	if left := t.current.expiry.Sub(t.wire.now()); t.current.value != "" && left > 0 {
-		// The old token is still valid, so a failed renewal is no error yet. It is tried again later.
-		t.current.renew = t.wire.now().Add(left / 4)
-		return t.current.value, nil
-	}
-	// A caller whose own time was over says nothing about the service.
-	if ctx.Err() == nil {
-		t.failed = err
-		t.failedN++
-	}
-	return "", err
-}
-
-func (t *tokens) currentToken() (token, int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.current, t.failedN
+	return t.current
 }
 
 // replaceRefused gets a token in place of one that the service refused with 401 or 403, and reports whether there is another one
@@ -163,36 +167,16 @@ func (t *tokens) currentToken() (token, int) {
 // were refused with it, and the new one is kept for a while. The refused token stays in use where no other one could be got:
 // other calls may still be allowed with it.
 func (t *tokens) replaceRefused(ctx context.Context, refused string) bool {
-	_, failures := t.currentToken()
+	switch have := t.currentToken(); {
+	case have.value != refused:
+		return true
+	case t.wire.now().Before(have.keep):
+		return false
+	}
 	limited, cancel := context.WithTimeout(ctx, replaceLimit)
 	defer cancel()
-	select {
-	case <-t.slot:
-	case <-limited.Done():
-		return false
-	}
-	defer func() { t.slot <- struct{}{} }()
-	have, n := t.currentToken()
-	switch {
-	case have.value != refused:
-		return have.value != "" // another caller replaced or renewed it while this one waited for the slot
-	case n != failures, t.wire.now().Before(have.keep):
-		return false
-	}
-	fresh, err := t.requestToken(limited)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err != nil {
-		if ctx.Err() == nil { // an impatient caller says nothing about the service
-			t.failed = err
-			t.failedN++ // all callers that wait for the slot share this failure
-			t.current.keep = t.wire.now().Add(replaceAgain)
-		}
-		return false
-	}
-	fresh.keep = t.wire.now().Add(replaceEvery)
-	t.current, t.failed = fresh, nil
-	return true
+	_, err := t.replaceToken(limited, refused, replaceEvery)
+	return err == nil
 }
 
 // confirmReplacement notes that the service accepted the new token in a call that it had refused with the old one. So the old one
