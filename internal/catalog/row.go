@@ -45,12 +45,11 @@ func (c *Catalog) readRow(k archive.Key) (row, error) {
 // newRow returns the row of an entry. An entry whose document is erased has no texts of it.
 func newRow(e ledger.Entry, doc ledger.Document) (r row, err error) {
 	r = row{Entry: e, read: doc.AsRead, erasable: len(doc.Metadata) > 0 || !doc.AsRead.IsZero()}
-	switch {
-	case len(doc.Metadata) == 0:
-	case e.Route == ledger.PDF:
-		err = json.Unmarshal(doc.Metadata, &r.sent)
-	default:
+	if len(doc.Metadata) > 0 {
 		r.meta, err = archive.ParseMetadata(doc.Metadata)
+		if err == nil && r.meta.Number == "" { // a single PDF has addresses in its place
+			err = json.Unmarshal(doc.Metadata, &r.sent)
+		}
 	}
 	if err != nil {
 		return r, fmt.Errorf("read the metadata of entry %s: %w", e.Key, err)

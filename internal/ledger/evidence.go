@@ -29,6 +29,8 @@ type evidence interface {
 	restore(e *Entry, at archive.Instant)
 	// find completes a registration that the lost part may have used.
 	find(r *Registration)
+	// reaches reports whether a document can be in a state.
+	reaches(s State) bool
 	// recovers reports whether evidence beside a folder, or the service's, opens
 	// an entry in a state.
 	recovers(s State) bool
@@ -108,6 +110,8 @@ func (list) restore(e *Entry, at archive.Instant) {
 	}
 }
 
+func (list) reaches(s State) bool { return s != Delivered }
+
 func (list) find(*Registration) {}
 
 func (list) recovers(s State) bool {
@@ -181,6 +185,8 @@ func (none) restore(e *Entry, at archive.Instant) {
 	}
 }
 
+func (none) reaches(s State) bool { return s != Archived && s != Uploaded && s != Unclear }
+
 func (none) find(*Registration) {}
 
 func (none) release(e *Entry) { e.releaseFlagged() }
@@ -222,6 +228,8 @@ func (repeatable) restore(e *Entry, at archive.Instant) { e.restoreOpen(at) }
 // find counts the POST that the lost part may have announced as one that was
 // never answered. So "it is known" is no surprise later.
 func (repeatable) find(r *Registration) { r.UploadIntents, r.FromLostPart = 1, true }
+
+func (repeatable) reaches(s State) bool { return s != Archived && s != Unclear }
 
 func (repeatable) release(e *Entry) { e.releaseToNetwork() }
 

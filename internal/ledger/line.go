@@ -68,7 +68,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	// Only keys, numbers, digests and words: what names people must stay erasable while the chain verifies.
 	switch ev := ev.(type) {
 	case ClaimedFolder:
-		l.Vault, l.Route, l.Other = string(ev.Vault), ev.Route.row().journal, keyText(ev.Supersedes)
+		l.Vault, l.Route, l.Other = string(ev.Vault), ev.Route.Noted(), keyText(ev.Supersedes)
 		l.UID = uidPointer(ev.Owner)
 	case Sealed:
 		l.Seal, l.Size = ev.Seal.String(), ev.Package.Size

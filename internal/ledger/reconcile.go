@@ -273,7 +273,7 @@ func (ev Recovered) isComplete() bool {
 }
 
 func (l *Line) setRecovered(ev Recovered) {
-	l.Vault, l.Route, l.Remote, l.Size, l.UID = string(ev.Vault), ev.Route.row().journal, string(ev.Remote), ev.Package.Size, uidPointer(ev.Owner)
+	l.Vault, l.Route, l.Remote, l.Size, l.UID = string(ev.Vault), ev.Route.Noted(), string(ev.Remote), ev.Package.Size, uidPointer(ev.Owner)
 	l.Other = keyText(ev.Supersedes)
 	if !ev.Seal.IsZero() {
 		l.Seal = ev.Seal.String()

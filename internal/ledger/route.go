@@ -18,15 +18,15 @@ type routeRow struct {
 	evidence evidence
 	vaults   bool   // see [Route.HasVaults]
 	ending   string // see [Route.PackageEnding]
-	journal  string // the route in journal lines; empty where it was the only one when journals began
+	noted    string // see [Route.Noted]
 	unknown  string // what follows in words where it is not known whether a document was delivered: see [DeliveryUnknown]
 }
 
 var routeRows = []routeRow{
 	{route: Vault, evidence: list{}, vaults: true, ending: ".zip"},
-	{route: PDF, evidence: none{}, ending: ".pdf", journal: string(PDF), unknown: ", and the service cannot be asked. Look for the document in the accounts-payable system. " +
+	{route: PDF, evidence: none{}, ending: ".pdf", noted: string(PDF), unknown: ", and the service cannot be asked. Look for the document in the accounts-payable system. " +
 		"It is there: vaultd close. It is not: vaultd release sends it again"},
-	{route: Network, evidence: repeatable{}, ending: ".zip", journal: string(Network), unknown: ", and the business network cannot be asked. Ask the provider whether it has the document, and name its bumId. " +
+	{route: Network, evidence: repeatable{}, ending: ".zip", noted: string(Network), unknown: ", and the business network cannot be asked. Ask the provider whether it has the document, and name its bumId. " +
 		"vaultd release sends it again under the same number, which the business network refuses if it has it: no double can come of it. vaultd close gives it up"},
 }
 
@@ -63,6 +63,13 @@ func (r Route) IsNotified() bool { return r.row().evidence == repeatable{} }
 // are none, all documents of the route share one queue, and each drop registers
 // for itself.
 func (r Route) HasVaults() bool { return r.row().vaults }
+
+// Reaches reports whether a document of the route can be in a state.
+func (r Route) Reaches(s State) bool { return r.row().evidence.reaches(s) }
+
+// Noted is the route as records name it; empty for the one that was the only one
+// when they began.
+func (r Route) Noted() string { return r.row().noted }
 
 // PackageEnding is the ending of the names of this route's packages.
 func (r Route) PackageEnding() string { return r.row().ending }

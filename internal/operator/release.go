@@ -45,11 +45,8 @@ func (a *Actions) Release(ctx context.Context, e ledger.Entry, p Person) (ledger
 
 // askAboutAll asks about each registration of e, and returns what the archive says of them all.
 func (a *Actions) askAboutAll(ctx context.Context, e ledger.Entry) (evs []ledger.Event, err error) {
-	if !e.Route.IsAsked() {
-		return nil, nil // nobody can be asked: the person alone decides
-	}
 	var numbers []archive.RemoteID
-	for _, r := range e.Registrations {
+	for _, r := range e.Listed() { // where nobody can be asked, the person alone decides
 		if !slices.Contains(numbers, r.Ticket.Remote) {
 			numbers = append(numbers, r.Ticket.Remote)
 		}

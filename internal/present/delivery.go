@@ -10,8 +10,8 @@ import (
 
 // deliveryFields gives the addresses that a single PDF is sent with, by the names of the service. Any other document names its recipient in its
 // metadata.
-func deliveryFields(r ledger.Route, doc ledger.Document) (set []Field, err error) {
-	if len(doc.Metadata) == 0 || r != ledger.PDF {
+func deliveryFields(doc ledger.Document) (set []Field, err error) {
+	if len(doc.Metadata) == 0 {
 		return nil, nil
 	}
 	var sent archive.PDFRequest
@@ -27,13 +27,13 @@ func deliveryFields(r ledger.Route, doc ledger.Document) (set []Field, err error
 }
 
 // readRecipient gives whom a document is for: by its metadata, or by what was read of a document that was refused.
-func readRecipient(e ledger.Entry, doc ledger.Document, meta archive.Document) (string, error) {
-	if e.Route == ledger.PDF {
-		to, err := archive.ReadReceiver(doc.Metadata)
-		return to.String(), err
-	}
+func readRecipient(doc ledger.Document, meta archive.Document) (string, error) {
 	if read := doc.AsRead; !read.IsZero() {
 		return archive.Receiver{Name: read.RecipientName, IDs: []string{read.RecipientIDs}}.String(), nil
 	}
-	return meta.Receiver().String(), nil
+	if to := meta.Receiver().String(); to != "" {
+		return to, nil
+	}
+	to, err := archive.ReadReceiver(doc.Metadata)
+	return to.String(), err
 }

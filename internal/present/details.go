@@ -43,7 +43,7 @@ func ReadDetails(s Entries, e ledger.Entry, loc *time.Location) (Details, error)
 func CompleteDetails(s Entries, e ledger.Entry, meta archive.Document, doc ledger.Document, loc *time.Location) (d Details, err error) {
 	read := doc.AsRead
 	d = Details{Number: meta.Number, AsRead: read}
-	if d.Recipient, err = readRecipient(e, doc, meta); err != nil {
+	if d.Recipient, err = readRecipient(doc, meta); err != nil {
 		return d, err
 	}
 	if !read.IsZero() {

@@ -50,7 +50,7 @@ func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Locati
 	if d.Metadata, err = ParseMetadata(e, d.Document); err != nil {
 		return d, err
 	}
-	if d.Addresses, err = deliveryFields(e.Route, d.Document); err != nil {
+	if d.Addresses, err = deliveryFields(d.Document); err != nil {
 		return d, err
 	}
 	if d.Details, err = CompleteDetails(l, e, d.Metadata, d.Document, loc); err != nil {

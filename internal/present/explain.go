@@ -84,10 +84,7 @@ func (s Situation) collectObstacles(e ledger.Entry, step ledger.Step) []Obstacle
 // collectEvidence gives what the archive said about the registrations whose end is open.
 func (s Situation) collectEvidence(e ledger.Entry) []Evidence {
 	all := []Evidence{}
-	if !e.Route.IsAsked() {
-		return all
-	}
-	for _, r := range e.Registrations {
+	for _, r := range e.Listed() {
 		if r.Fate != ledger.MaybeStored && r.Fate != ledger.Stored && !(r.IsGivenUp() && !e.State.IsFinal()) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -120,7 +121,7 @@ func (s Situation) addOptionsStuck(e ledger.Entry, add func(what, command string
 
 // archivedAs lists the archive's numbers under which it says that the document is archived.
 func archivedAs(e ledger.Entry) (all []string) {
-	for _, r := range e.Registrations {
+	for _, r := range e.Listed() {
 		if n := string(r.Ticket.Remote); r.Fate == ledger.Succeeded && !slices.Contains(all, n) {
 			all = append(all, n)
 		}
@@ -152,12 +153,12 @@ func addLookFor(e ledger.Entry, add func(what, command string)) {
 
 // releaseMeans says what "release" does to e.
 func releaseMeans(e ledger.Entry) string {
-	if e.Route.IsAsked() && len(archivedAs(e)) > 0 {
+	if len(archivedAs(e)) > 0 {
 		return "it is archived, by the archive's own word: book that; nothing is sent"
 	}
 	w := WordsOf(e.Route).options
-	if e.Route.IsNotified() && e.Cause.Code == ledger.CauseNumberTaken {
-		return w.releaseTaken
+	if e.Cause.Code == ledger.CauseNumberTaken {
+		return cmp.Or(w.releaseTaken, w.release)
 	}
 	return w.release
 }
@@ -220,10 +221,10 @@ func (s Situation) addOptionsRejected(d Dossier, add func(what, command string),
 
 // PossibleRemote is the newest number of an entry under which the archive may have content; empty: there is none.
 func PossibleRemote(e ledger.Entry) archive.RemoteID {
-	if e.ArchivedRemote != "" || !e.Route.IsAsked() {
+	if e.ArchivedRemote != "" {
 		return e.ArchivedRemote
 	}
-	for _, r := range slices.Backward(e.Registrations) {
+	for _, r := range slices.Backward(e.Listed()) {
 		if r.Fate == ledger.MaybeStored || r.Fate == ledger.Stored || r.Fate == ledger.Succeeded {
 			return r.Ticket.Remote
 		}

@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -32,11 +33,7 @@ func (d Dossier) Text(c Clock) []byte {
 	p.addOptional("Looked at", d.describeLook(c))
 	p.AddLine("Folder of", "%s", UserName(e.Owner))
 	p.addOptional("Files also of", DescribeFileOwners(d.Document.FileOwners))
-	goesTo := routeName(e)
-	if e.Route.HasVaults() {
-		goesTo = string(e.Vault)
-	}
-	p.AddLine(words.drop, "%s, %s", sanitize.Text(e.Drop), sanitize.Text(goesTo))
+	p.AddLine(words.drop, "%s, %s", sanitize.Text(e.Drop), sanitize.Text(cmp.Or(string(e.Vault), routeName(e))))
 	p.AddLine("Key", "%s", e.Key)
 	if !e.ID.IsZero() {
 		p.AddLine(words.Identity, "%s%s", e.ID, generationText(e))
@@ -175,18 +172,20 @@ func (d Dossier) addContent(p *Page) {
 		fmt.Fprintf(p, "  remark: %s\n", sanitize.Text(remark))
 	}
 	fields := MetadataFields(d.Metadata)
-	if len(d.Addresses) > 0 || !d.Entry.Route.HasVaults() && len(fields) == 0 { // a PDF has addresses alone
-		p.AddHeading("SENT TO")
-		for _, f := range d.Addresses {
-			fmt.Fprintf(p, "  %-24s %s\n", f.Name, sanitize.Text(f.Value))
-		}
+	if len(d.Addresses)+len(fields) == 0 {
+		p.AddHeading(WordsOf(d.Entry.Route).metadata)
 	}
-	if !d.Entry.Route.HasVaults() && len(fields) == 0 {
-		return
+	p.addFields("SENT TO", 24, d.Addresses)
+	p.addFields("METADATA", 18, fields)
+}
+
+// addFields adds what fields say, under a title; none: nothing.
+func (p *Page) addFields(title string, width int, fields []Field) {
+	if len(fields) > 0 {
+		p.AddHeading(title)
 	}
-	p.AddHeading("METADATA")
 	for _, f := range fields {
-		fmt.Fprintf(p, "  %-18s %s\n", f.Name, sanitize.Text(f.Value))
+		fmt.Fprintf(p, "  %-*s %s\n", width, f.Name, sanitize.Text(f.Value))
 	}
 }
 

@@ -48,6 +48,7 @@ type Words struct {
 	identitySeed string // what its identity is derived from
 	posts        string // the title over its POSTs, with places for how many there were and how many were answered
 	drop         string // the title of its drop and where that leads
+	metadata     string // the title over what it says, where nothing is known of that
 	leftOut      string // of a file that lies in its folder and is not sent
 	flags        flagWords
 	options      optionWords

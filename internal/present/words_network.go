@@ -50,7 +50,7 @@ var networkWords = Words{
 		ledger.Unsent: "unused: no document was ever sent under it", ledger.MaybeStored: "the business network may have it", ledger.Stored: "the business network has it",
 		ledger.Succeeded: "delivered", ledger.Lapsed: "rejected by the business network, or never there", ledger.Declined: "refused by the business network",
 	},
-	duplicate: "delivered before", Identity: "Identity", identitySeed: "derived from the document and its files", posts: "POSTS OF THE DOCUMENT (%d sent, %d answered)", drop: "Drop, route", leftOut: "not sent as a file",
+	duplicate: "delivered before", Identity: "Identity", identitySeed: "derived from the document and its files", posts: "POSTS OF THE DOCUMENT (%d sent, %d answered)", drop: "Drop, route", metadata: "SENT TO", leftOut: "not sent as a file",
 	flags: flagWords{
 		inDoubt: "closed in doubt, though it may have been delivered", double: "possibly sent twice: it was sent more than once, or may have been",
 		contradicted: "CONTRADICTED: the business network says something else than this final state",

@@ -46,7 +46,7 @@ var pdfWords = Words{
 		ledger.Unsent: "unused: no byte was ever sent to it", ledger.MaybeStored: "it may have been delivered", ledger.Stored: "it may have been delivered",
 		ledger.Succeeded: "delivered", ledger.Lapsed: "over, and nothing was delivered", ledger.Declined: "refused by the store, which may have kept it",
 	},
-	duplicate: "delivered before", Identity: "clientUUID", identitySeed: "derived from the PDF and its receiver", posts: "REGISTRATIONS (%d asked for, %d answered)", drop: "Drop, route", leftOut: "not sent",
+	duplicate: "delivered before", Identity: "clientUUID", identitySeed: "derived from the PDF and its receiver", posts: "REGISTRATIONS (%d asked for, %d answered)", drop: "Drop, route", metadata: "SENT TO", leftOut: "not sent",
 	flags: flagWords{
 		inDoubt: "closed in doubt, though it may have been delivered", double: "possibly processed twice: it was sent more than once, or may have been",
 		mark: "CONTRADICTED", contradicted: "CONTRADICTED: the service says something else than this final state",

@@ -1,7 +1,6 @@
 package present
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -158,11 +157,14 @@ func TestWords_OwnRefusalsInBrief(t *testing.T) {
 
 // The addresses of a document come by the names of its service; one of the archive has none.
 func TestDelivery_Addresses(t *testing.T) {
-	doc := ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":""}`)}
-	for r, want := range map[ledger.Route][]Field{ledger.Vault: nil, ledger.PDF: {{"receivingEmailAddress", "ap@in.example"}}, ledger.Network: nil} {
-		kit.Want(t, fmt.Sprint(r), kit.Value(deliveryFields(r, doc))(t), want)
+	invoice := archive.Document{Type: "Invoice", RecipientName: "Acme AG"}
+	for metadata, want := range map[string][]Field{
+		string(invoice.Metadata()): nil,
+		`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":""}`: {{"receivingEmailAddress", "ap@in.example"}},
+	} {
+		kit.Want(t, metadata, kit.Value(deliveryFields(ledger.Document{Metadata: []byte(metadata)}))(t), want)
 	}
-	_, err := deliveryFields(ledger.PDF, ledger.Document{Metadata: []byte(`{"receivingEmailAddress":[1]}`)})
+	_, err := deliveryFields(ledger.Document{Metadata: []byte(`{"receivingEmailAddress":[1]}`)})
 	kit.Check(t, err != nil, "an address of a strange form is read")
 }
 
@@ -181,7 +183,7 @@ func TestDetails_Recipient(t *testing.T) {
 	} {
 		e := ledger.Entry{Key: archive.Key{1}, Route: row.route, State: ledger.Delivered, Means: ledger.EmailDelivery}
 		checked := kit.Value(ParseMetadata(e, row.doc))(t)
-		to, err := readRecipient(e, row.doc, checked)
+		to, err := readRecipient(row.doc, checked)
 		r := NewListRow(Clock{Now: noon, Location: time.UTC}, e, Details{Recipient: to})
 		if err != nil || to != row.want || (r.Recipient == nil) != (to == "") || r.Means == nil || *r.Means != "EmailDelivery" {
 			t.Errorf(`%s: %q, %v, %+v, want no error, to = %v, (r.Recipient == nil) = %v, r.Means other than nil, *r.Means = "EmailDelivery"`, name, to, err, r, row.want, (to == ""))

@@ -45,7 +45,7 @@ var vaultWords = Words{
 		ledger.Unsent: "unused: no byte was ever sent to it", ledger.MaybeStored: "bytes may have arrived", ledger.Stored: "the content arrived",
 		ledger.Succeeded: "archived", ledger.Lapsed: "failed at the archive, or never got anything", ledger.Declined: "refused by the store, which may have kept it",
 	},
-	duplicate: "archived before", Identity: "clientUUID", identitySeed: "derived from files and metadata", posts: "REGISTRATIONS (%d asked for, %d answered)", drop: "Drop, vault", leftOut: "not in the ZIP",
+	duplicate: "archived before", Identity: "clientUUID", identitySeed: "derived from files and metadata", posts: "REGISTRATIONS (%d asked for, %d answered)", drop: "Drop, vault", metadata: "METADATA", leftOut: "not in the ZIP",
 	flags: flagWords{
 		inDoubt: "closed in doubt, though content at the archive is possible", double: "possibly double: more than one registration may hold its content",
 		mark: "CONTRADICTED", contradicted: "CONTRADICTED: the archive says something else than this final state",

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 
@@ -59,9 +60,9 @@ func (f *Replay) checkEntry(e ledger.Entry) {
 // notification, archived by the service's own success.
 func (f *Replay) checkLastWord(e ledger.Entry) {
 	switch {
-	case e.State == ledger.Delivered && e.Route.IsAsked():
+	case e.State == ledger.Delivered && !e.Route.Reaches(e.State):
 		f.addFinding("I12", e.Key, "delivered, though the service of its route says at the end whether it is archived")
-	case (e.State == ledger.Archived || e.State == ledger.Uploaded && !e.Route.IsNotified() || e.State == ledger.Unclear) && !e.Route.IsAsked():
+	case !e.Route.Reaches(e.State):
 		f.addFinding("I12", e.Key, "%s, though the service of its route says nothing after the upload", e.State)
 	case e.NeedsComparison() && (e.Source == ledger.Disposing || e.Source == ledger.Moved || e.Source == ledger.Gone):
 		f.addFinding("I3", e.Key, "its source was disposed of, and what an upload without Content-MD5 left was never compared")
@@ -121,10 +122,7 @@ func (f *Replay) checkRegistrations(e ledger.Entry, it item) {
 
 // checkSentDigest compares the recorded digest with the one that left for the registration that was archived or delivered.
 func (f *Replay) checkSentDigest(e ledger.Entry) {
-	recorded := e.Package.SHA256
-	if e.Route.IsNotified() {
-		recorded = e.Body
-	}
+	recorded := cmp.Or(e.Body, e.Package.SHA256) // of a document with a body, that is what left
 	for _, r := range e.Registrations {
 		is := e.State == ledger.Archived && r.Ticket.Remote == e.ArchivedRemote || e.State == ledger.Delivered && r.Fate == ledger.Succeeded
 		f.require(!is || r.Sent.IsZero() || r.Sent == recorded, "I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)

@@ -91,7 +91,7 @@ func (t *counts) countEntry(one readEntry) error {
 	if !e.Package.IsZero() {
 		t.sealed++
 	}
-	if len(e.Registrations) > 1 && e.Route.IsAsked() {
+	if len(e.Listed()) > 1 {
 		t.registered++
 	}
 	t.deliveries.countEntry(e)

@@ -59,13 +59,10 @@ func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 		DocumentID: present.TextOrNil(m.Number), Type: present.TextOrNil(m.Type), Date: present.TextOrNil(m.Date), Sender: present.TextOrNil(m.SenderName),
 		Amount: present.TextOrNil(string(m.Amount)), Currency: present.TextOrNil(m.Currency), State: e.State.String(), Flags: flagNames(e),
 		Source: e.Source.String(), SeenAt: present.TimeOrNil(e.SeenAt), ArchivedAt: present.TimeOrNil(e.ArchivedAt), Reason: present.TextOrNil(summarizeReason(e)),
-		Recipient: present.TextOrNil(m.RecipientName), RecipientIDs: present.TextOrNil(strings.Join(m.RecipientIDs, ", ")),
+		Route: e.Route.Noted(), Recipient: present.TextOrNil(m.RecipientName), RecipientIDs: present.TextOrNil(strings.Join(m.RecipientIDs, ", ")),
 	}
 	if !read.IsZero() {
 		r.AsRead, r.DocumentID = &read, present.TextOrNil(read.Number)
-	}
-	if !e.Route.HasVaults() {
-		r.Route = string(e.Route)
 	}
 	if e.State == ledger.Delivered {
 		r.DeliveredAt = present.TimeOrNil(e.CompletedAt())
