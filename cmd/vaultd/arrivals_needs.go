@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"vaultd/internal/arrivals"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/present"
-	"vaultd/internal/receive"
 	"vaultd/internal/sanitize"
 )
 
@@ -17,11 +17,11 @@ const (
 
 // waitAdvice says what to do about each cause that only a person can mend.
 var waitAdvice = map[string]string{
-	receive.CauseLost:   "restore received in state_dir from a copy, or give it up",
-	receive.CauseFolder: "look at received in state_dir and its disk",
-	receive.CauseDoubt:  "look at service.proxy, or ask the provider for the file; vaultd arrivals take ID takes it as it is",
-	receive.CauseDrop:   "see to the drop folder, as vaultd status names it",
-	causeUnreadable:     "ask the provider and name the request id, or tell its sender with vaultd reject --technical",
+	arrivals.CauseLost:   "restore received in state_dir from a copy, or give it up",
+	arrivals.CauseFolder: "look at received in state_dir and its disk",
+	arrivals.CauseDoubt:  "look at service.proxy, or ask the provider for the file; vaultd arrivals take ID takes it as it is",
+	arrivals.CauseDrop:   "see to the drop folder, as vaultd status names it",
+	causeUnreadable:      "ask the provider and name the request id, or tell its sender with vaultd reject --technical",
 }
 
 // causeUnreadable is the code of a call whose answer cannot be read.
@@ -31,7 +31,7 @@ const causeUnreadable = "unreadable"
 func (v view) describeReceivedNeed(x arrival.Arrival) string {
 	step, _, _ := arrival.Due(x, v.receiveRules())
 	advice, isForPerson := waitAdvice[x.Cause.Code]
-	mayPass := x.Cause.Code == causeUnreadable || x.Cause.Code == receive.CauseDoubt
+	mayPass := x.Cause.Code == causeUnreadable || x.Cause.Code == arrivals.CauseDoubt
 	isLong := v.Now.Sub(x.AnnouncedAt) >= longWait
 	switch {
 	case step == arrival.NoStep || (!isForPerson || mayPass && x.Attempt < leastFailures) && !isLong:

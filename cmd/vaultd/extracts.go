@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/arrivals"
 	"vaultd/internal/custody"
 	"vaultd/internal/daemon"
-	"vaultd/internal/intake"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/operator"
@@ -209,7 +209,7 @@ func describeExtractNeed(v view, x arrival.Arrival) string {
 // be fetched; empty: nothing.
 func describeHeldNeed(v view, x arrival.Arrival) string {
 	switch {
-	case x.State == arrival.GivenUp && x.Cause.Code == intake.CauseLost:
+	case x.State == arrival.GivenUp && x.Cause.Code == arrivals.CauseCustodyLost:
 		return sanitize.Text(x.Cause.Text)
 	case x.State == arrival.Held && v.cfg.Extracts.Acknowledge && v.cfg.Extracts.ToDrop == "" && x.Cause.Code != "" && v.Now.Sub(x.HeldAt) >= longWait:
 		return fmt.Sprintf("%s is held, and the service does not take its acknowledgement. It is tried again: %s", v.nameExtract(x), sanitize.Name(x.Cause.Text, 300))

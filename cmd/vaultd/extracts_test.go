@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/arrivals"
 	"vaultd/internal/emulator"
-	"vaultd/internal/intake"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
@@ -166,7 +166,7 @@ func TestExtracts_I26_StandsStill(t *testing.T) {
 	sum := archive.Sum([]byte("x"))
 	s.addArrivalAt(now.Add(-time.Hour), "4714", now, arrival.FilesListed{Files: []archive.ExtractFile{{Name: "a"}}}, arrival.DownloadIntended{File: "a"},
 		arrival.FileHeld{File: "a", Stored: "0001-a", SHA256: sum}, arrival.HeldWhole{Again: []archive.ExtractFile{{Name: "a"}}, Manifest: sum}, arrival.CustodyLost{},
-		arrival.LeftOut{}, arrival.Abandoned{Cause: ledger.Cause{Code: intake.CauseLost, Text: "Its folder in custody is lost."}})
+		arrival.LeftOut{}, arrival.Abandoned{Cause: ledger.Cause{Code: arrivals.CauseCustodyLost, Text: "Its folder in custody is lost."}})
 	kit.Holds(t, "status", s.must(exitPerson, "status"), "2 extracts need you", "4714: Its folder in custody is lost.")
 	s.must(0, "verify")
 }

@@ -71,7 +71,7 @@ func Open(path, ledger, environment string, fault durable.Hook) (*Custody, error
 	if err := c.claim(); err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	if c.extracts, err = makeFolder(dir, extractFolder); err != nil {
+	if c.extracts, err = makeFolder(dir, extractFolder, folderMode); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the custody folder %s: %w", path, err), dir.Close())
 	}
 	return c, nil
@@ -120,13 +120,13 @@ func (c *Custody) checkOwner(mark []byte) error {
 }
 
 // makeFolder opens the folder name in dir, and makes it where it is missing.
-func makeFolder(dir *durable.Dir, name string) (*durable.Dir, error) {
+func makeFolder(dir *durable.Dir, name string, mode fs.FileMode) (*durable.Dir, error) {
 	sub, err := dir.OpenDir(name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return sub, err
 	}
 	// After a crash here the folder is there and empty, or missing; the next call finds it or makes it.
-	if err := dir.Mkdir(name, folderMode, -1); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := dir.Mkdir(name, mode, -1); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return dir.OpenDir(name)

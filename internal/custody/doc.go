@@ -1,8 +1,8 @@
-// Package custody keeps the files of extracts on disk as they came, each with its digest, for as long as the administrator keeps the
-// folder. A manifest beside them says that an extract is whole. Everything that is derived from extracts can be made from this
-// folder again.
+// Package custody keeps the files of what comes in on disk as they came, each with its digest: those of extracts ([Custody]) for as long as the
+// administrator keeps the folder, and those of received documents ([Received]) until the archive has them. A manifest beside the files of an
+// extract says that it is whole. Everything that is derived from extracts can be made from this folder again.
 //
-// It never overwrites and never removes a file that bears its name: where other bytes come under a name that is held, they lie
+// Of an extract it never overwrites and never removes a file that bears its name: where other bytes come under a name that is held, they lie
 // beside it. It follows no link, and names that come from the service are made harmless first. It unpacks nothing onto the disk.
 // It writes neither addresses nor credentials.
 //

@@ -2,11 +2,8 @@ package custody
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -41,11 +38,11 @@ type Holding struct {
 // Begin opens the folder of an extract, and makes it where it is missing. It may be called again at any time.
 func (c *Custody) Begin(e archive.Extract) (*Holding, error) {
 	name := folderName(e.ID)
-	dir, err := makeFolder(c.extracts, name)
+	dir, err := makeFolder(c.extracts, name, folderMode)
 	if err != nil {
 		return nil, fmt.Errorf("open the custody of extract %s: %w", e.ID, err)
 	}
-	files, err := makeFolder(dir, fileFolder)
+	files, err := makeFolder(dir, fileFolder, folderMode)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the custody of extract %s: %w", e.ID, err), dir.Close())
 	}
@@ -55,35 +52,23 @@ func (c *Custody) Begin(e archive.Extract) (*Holding, error) {
 // Close closes the folder. What lies in it stays.
 func (h *Holding) Close() error { return errors.Join(h.files.Close(), h.dir.Close()) }
 
-// Part is a file while it comes. It is written to from its first byte, and then committed or abandoned.
+// Part is a file of an extract while it comes. It is written to from its first byte, and then committed or abandoned.
 type Part struct {
-	of     *Holding
-	stored string
-	file   *durable.TempFile
-	sum    hash.Hash
-	size   int64
-
+	*coming
+	of         *Holding
+	stored     string
 	mayBePlain bool
 }
 
 // Begin opens a new part for a file with its number in the extract's list, which begins at 1. What an earlier download left of it
 // is replaced.
 func (h *Holding) Begin(number int, f archive.ExtractFile) (*Part, error) {
-	p := &Part{of: h, stored: storedName(number, f.Name), sum: sha256.New(), mayBePlain: f.MayBePlain()}
-	file, err := h.files.Create(p.stored+partEnding, fileMode)
-	if err != nil {
+	p := &Part{of: h, stored: StoredName(number, f.Name), mayBePlain: f.MayBePlain()}
+	var err error
+	if p.coming, err = begin(h.files, p.stored+partEnding, fileMode); err != nil {
 		return nil, fmt.Errorf("begin %s: %w", filepath.Join(h.path, fileFolder, p.stored), err)
 	}
-	p.file = file
 	return p, nil
-}
-
-// Write implements io.Writer.
-func (p *Part) Write(b []byte) (int, error) {
-	n, err := p.file.Write(b)
-	p.sum.Write(b[:n])
-	p.size += int64(n)
-	return n, err
 }
 
 // Abandon removes what came. After Commit it does nothing.
@@ -106,7 +91,7 @@ func (p *Part) Commit(ctx context.Context) (File, error) {
 	if err := p.file.CommitWithoutDirSync(); err != nil {
 		return File{}, fmt.Errorf("keep %s: %w", where, err)
 	}
-	f := File{Stored: p.stored, Size: p.size, SHA256: archive.Digest(p.sum.Sum(nil)), Form: form}
+	f := File{Stored: p.stored, Size: p.size, SHA256: p.digest(), Form: form}
 	f, err = p.of.place(p.stored+partEnding, f)
 	if err != nil {
 		return File{}, fmt.Errorf("keep %s: %w", where, err)
@@ -156,11 +141,8 @@ func (h *Holding) holds(f File) (bool, error) {
 	if info.Size() != f.Size {
 		return false, nil
 	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return false, err
-	}
-	return archive.Digest(sum.Sum(nil)) == f.SHA256, nil
+	sum, _, err := digestOf(file)
+	return err == nil && sum == f.SHA256, err
 }
 
 // Definition keeps the table definition as it came, under a name that is made of its digest, so that one definition is kept once.
@@ -188,8 +170,8 @@ func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
 }
 
-// storedName makes the name of a file harmless: its number in the list, and what is left of the service's name.
-func storedName(number int, name string) string {
+// StoredName makes the name of a file harmless: its number in the list, and what is left of the service's name.
+func StoredName(number int, name string) string {
 	safe := strings.Map(func(r rune) rune {
 		if isPlainRune(r) {
 			return r

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -222,11 +221,11 @@ func (c *Custody) verifyFile(ctx context.Context, m Manifest, rel string, f File
 	if info.Size() != f.Size {
 		return &ChangedError{Path: path, Why: fmt.Sprintf("it has %d bytes, the manifest says %d; restore it from a copy of the folder", info.Size(), f.Size)}
 	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, &stoppable{ctx: ctx, r: file}); err != nil {
+	sum, _, err := digestOf(&stoppable{ctx: ctx, r: file})
+	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
-	if archive.Digest(sum.Sum(nil)) != f.SHA256 {
+	if sum != f.SHA256 {
 		return &ChangedError{Path: path, Why: "its SHA-256 is not the one of the manifest; restore it from a copy of the folder"}
 	}
 	return nil

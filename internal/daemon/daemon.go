@@ -15,17 +15,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/arrivals"
 	"vaultd/internal/catalog"
 	"vaultd/internal/drop"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
-	"vaultd/internal/intake"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/notices"
 	"vaultd/internal/operator"
-	"vaultd/internal/receive"
 	"vaultd/internal/recovery"
 	"vaultd/internal/selfcheck"
 	"vaultd/internal/spool"
@@ -103,17 +102,17 @@ type Daemon struct {
 	drops         []*dropwork.Drop
 	statusFiles   *statusfile.Files
 	engine        *ingest.Engine
-	receiver      atomic.Pointer[receive.Engine] // nil: nothing is received, or not yet
-	stopListening func()                         // removes the commit listeners; may be nil
-	reloading     sync.RWMutex                   // read-locked while a person takes a folder again, write-locked while a reload closes the drop folders
-	former        *dropwork.Takeover             // what was known before a reload; may be nil
+	receiver      atomic.Pointer[arrivals.Engine] // nil: nothing is received, or not yet
+	stopListening func()                          // removes the commit listeners; may be nil
+	reloading     sync.RWMutex                    // read-locked while a person takes a folder again, write-locked while a reload closes the drop folders
+	former        *dropwork.Takeover              // what was known before a reload; may be nil
 	checker       *checker
 	catalog       *catalog.Catalog
-	poller        atomic.Pointer[notices.Poller] // nil: notifications are not taken in
-	extracts      atomic.Pointer[intake.Engine]  // nil: extracts are not taken in
-	custodyFault  atomic.Pointer[string]         // why the custody folder cannot be opened; nil: it can
-	comparing     sync.Mutex                     // held while the ledger is compared with the archive
-	compareSoon   chan struct{}                  // size 1: entries are in doubt; they are compared soon, without a person
+	poller        atomic.Pointer[notices.Poller]  // nil: notifications are not taken in
+	extracts      atomic.Pointer[arrivals.Engine] // nil: extracts are not taken in
+	custodyFault  atomic.Pointer[string]          // why the custody folder cannot be opened; nil: it can
+	comparing     sync.Mutex                      // held while the ledger is compared with the archive
+	compareSoon   chan struct{}                   // size 1: entries are in doubt; they are compared soon, without a person
 
 	lost atomic.Pointer[lostLedger] // why the open ledger is not the one in state_dir; nil: it is
 

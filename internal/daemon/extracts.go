@@ -7,25 +7,25 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/arrivals"
 	"vaultd/internal/custody"
-	"vaultd/internal/intake"
 )
 
 // Extracts says how the extracts of the accounts-payable system are taken in.
 type Extracts struct {
-	Service      intake.Service
-	Acknowledger intake.Acknowledger // nil: nothing is acknowledged, so that other programs still see every extract
-	Custody      string              // the folder in which they are kept; it exists
-	Every        time.Duration       // between two lists
-	Workers      int                 // extracts at once, at most two
-	MaxDownloads uint16              // of one file, before a person must look
-	Hosts        string              // digest of the hosts that redirects may lead to
-	ToDrop       string              // the drop folder of the archive that their files are put into; empty: none is
-	DocumentType string              // of those files
+	Service      arrivals.ExtractService
+	Acknowledger arrivals.Acknowledger // nil: nothing is acknowledged, so that other programs still see every extract
+	Custody      string                // the folder in which they are kept; it exists
+	Every        time.Duration         // between two lists
+	Workers      int                   // extracts at once, at most two
+	MaxDownloads uint16                // of one file, before a person must look
+	Hosts        string                // digest of the hosts that redirects may lead to
+	ToDrop       string                // the drop folder of the archive that their files are put into; empty: none is
+	DocumentType string                // of those files
 }
 
 // handOn says into which drop folder the files of extracts go; nil: into none.
-func (d *Daemon) handOn() (*intake.HandOn, error) {
+func (d *Daemon) handOn() (*arrivals.HandOn, error) {
 	x := d.cfg.Extracts
 	if x.ToDrop == "" {
 		return nil, nil
@@ -34,7 +34,7 @@ func (d *Daemon) handOn() (*intake.HandOn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive extracts: %w", err)
 	}
-	return &intake.HandOn{Drop: into, DropName: x.ToDrop, DocumentType: x.DocumentType, LedgerID: d.ledger.Info().ID}, nil
+	return &arrivals.HandOn{Drop: into, DocumentType: x.DocumentType, LedgerID: d.ledger.Info().ID}, nil
 }
 
 // custodyRetry is the wait after a custody folder that could not be opened.
@@ -68,12 +68,17 @@ func (d *Daemon) takeExtracts(ctx context.Context) error {
 		}
 	}
 	d.custodyFault.Store(nil)
-	engine := intake.New(intake.Config{
-		Ledger: d.ledger, Service: x.Service, Acknowledger: x.Acknowledger, HandOn: handOn, Custody: c, Every: x.Every, Workers: x.Workers, MaxDownloads: x.MaxDownloads, Hosts: x.Hosts,
-		Now: d.cfg.Now, Log: d.cfg.Log, Room: func() error { return d.checkRoom("the custody folder", x.Custody) }, IsHeld: d.isHeld,
+	engine := arrivals.NewExtracts(arrivals.Extracts{
+		Config: d.configureArrivals(x.Workers, "the custody folder", x.Custody),
+		Ledger: d.ledger, Service: x.Service, Acknowledger: x.Acknowledger, HandOn: handOn, Custody: c, Every: x.Every, MaxDownloads: x.MaxDownloads, Hosts: x.Hosts,
 	})
 	d.extracts.Store(engine)
 	return errors.Join(engine.Run(ctx), c.Close())
+}
+
+// configureArrivals is what all engines of arrivals work with; dir is where their files are kept, on that disk.
+func (d *Daemon) configureArrivals(workers int, disk, dir string) arrivals.Config {
+	return arrivals.Config{Workers: workers, Now: d.cfg.Now, Log: d.cfg.Log, Room: func() error { return d.checkRoom(disk, dir) }, IsHeld: d.isHeld}
 }
 
 // checkRoom says why nothing may be downloaded to a disk now; nil: it may. A

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/arrivals"
+	"vaultd/internal/custody"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/notices"
-	"vaultd/internal/receive"
 	"vaultd/internal/statedir"
 )
 
@@ -24,7 +25,7 @@ type Notices struct {
 
 // Receive says how documents are received over the business network.
 type Receive struct {
-	Service  receive.Service
+	Service  arrivals.ReceivedService
 	Describe func(kind archive.NetworkKind, raw []byte) (archive.Document, error)
 	Into     string // the drop folder of the archive that they are put into
 	Confirm  bool   // say of each that it was received
@@ -62,8 +63,8 @@ func (d *Daemon) takeNotices(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("receive documents: %w", err)
 	}
-	engine := receive.New(receive.Config{Ledger: d.ledger, Service: n.Receive.Service, Describe: n.Receive.Describe, Dir: dir, Drop: into, IsArchived: d.isArchived,
-		Confirm: n.Receive.Confirm, Workers: n.Receive.Workers, Now: d.cfg.Now, Log: d.cfg.Log, Room: func() error { return d.checkRoom("state_dir", d.cfg.StateDir) }, IsHeld: d.isHeld})
+	engine := arrivals.NewReceived(arrivals.Received{Config: d.configureArrivals(n.Receive.Workers, "state_dir", d.cfg.StateDir), Ledger: d.ledger, Service: n.Receive.Service,
+		Describe: n.Receive.Describe, Custody: custody.OpenReceived(dir), Drop: into, IsArchived: d.isArchived, Confirm: n.Receive.Confirm})
 	d.receiver.Store(engine)
 	cfg.Arrivals, cfg.OnDone, cfg.TrustsType = d.ledger, engine.Wake, n.Receive.TrustsType
 	ctx, cancel := context.WithCancel(ctx)

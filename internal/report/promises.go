@@ -209,7 +209,7 @@ var guarantees = []guarantee{
 		promise: "Nothing is acknowledged at a service before every file of it is durable and digested here.",
 		how:     "A file counts as held when it was read to its end, synced and named. An extract is held when the list of its files, asked for again, names nothing that is not here, and its manifest is durable; only then an acknowledgement can be intended. The journal has each file before that, in this order, and the check replays it.",
 		limit:   "What the service never lists is not known. Held files that are changed or removed later are seen when they are read.",
-		tests: []string{"internal/intake TestIntake_I30_NthFailure", "internal/intake TestIntake_I30_AddedFile", "internal/intake TestIntake_I30_DamagedCustodyIsNotAdopted",
+		tests: []string{"internal/arrivals TestIntake_I30_NthFailure", "internal/arrivals TestIntake_I30_AddedFile", "internal/arrivals TestIntake_I30_DamagedCustodyIsNotAdopted",
 			"internal/proof TestArrivals_I30_BrokenOrder", "internal/custody TestCustody_I5_OrderOnDisk", "internal/daemon TestDaemon_I30_TakesExtractsIn"},
 	},
 	{

@@ -16,6 +16,7 @@ import (
 // import any package, except in browser.
 var mayImport = map[string]string{
 	"apicall":           "archive sanitize",
+	"arrivals":          "apicall archive custody ledger ledger/arrival sanitize",
 	"billing":           "archive ledger",
 	"books":             "archive custody expected extractapi ledger present",
 	"catalog":           "archive ledger",
@@ -27,7 +28,6 @@ var mayImport = map[string]string{
 	"expected":          "archive sanitize",
 	"extractapi":        "apicall archive sanitize",
 	"ingest":            "apicall archive ledger window", // the others through its own interfaces
-	"intake":            "apicall archive custody ledger ledger/arrival",
 	"ledger":            "archive",
 	"ledger/arrival":    "archive ledger",
 	"ledger/boltledger": "archive durable ledger ledger/arrival",
@@ -39,7 +39,6 @@ var mayImport = map[string]string{
 	"pdfapi":            "apicall archive",
 	"present":           "archive billing ingest ledger sanitize watch",
 	"proof":             "archive ledger ledger/arrival",
-	"receive":           "apicall archive durable ledger ledger/arrival sanitize",
 	"recovery":          "apicall archive drop durable ledger packager proof",
 	"report":            "archive billing books chart expected ledger present proof sanitize",
 	"selfcheck":         "archive drop dropwork durable ledger ledger/arrival ledger/boltledger proof spool",

@@ -1,4 +1,4 @@
-package intake
+package arrivals
 
 import (
 	"context"
@@ -137,7 +137,7 @@ func TestHandOn_I30_NthFailure(t *testing.T) {
 
 // A drop folder that is away or full loses nothing: it is told, tried again, and the acknowledgement waits. What is there is not written again.
 func TestHandOn_I24_WaitsForTheDropFolder(t *testing.T) {
-	for code, fault := range map[string]error{CauseDrop: errors.New("the drop folder is not there"), CauseDropFull: unix.ENOSPC} {
+	for code, fault := range map[string]error{CauseDrop: errors.New("the drop folder is not there"), causeDropFull: unix.ENOSPC} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newArchivingHouse(t)
 			k := h.svc.add("4711", "a", "b")
@@ -175,8 +175,8 @@ func TestHandOn_PutsEachFileOnceInOneRun(t *testing.T) {
 		}
 		_ = h.live(5 * time.Hour)
 		h.look(func(l *boltledger.Ledger) {
-			if a, _, err := l.FindArrival(arrival.Extract, "4711"); err != nil || a.Cause.Code != CauseDropFull || puts != 1 {
-				t.Errorf("cause = %v (error %v), put %d times, want %s, once", a.Cause, err, puts, CauseDropFull)
+			if a, _, err := l.FindArrival(arrival.Extract, "4711"); err != nil || a.Cause.Code != causeDropFull || puts != 1 {
+				t.Errorf("cause = %v (error %v), put %d times, want %s, once", a.Cause, err, puts, causeDropFull)
 			}
 		})
 	})

@@ -1,4 +1,4 @@
-package receive
+package arrivals
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/custody"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/emulator"
@@ -34,8 +35,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// house is a ledger, a folder of what comes in and a drop folder on a real disk, and the emulated network, which outlive the lives of the engine.
-type house struct {
+// office is a ledger, a folder of what comes in and a drop folder on a real disk, and the emulated network, which outlive the lives of the engine.
+type office struct {
 	t                 testing.TB
 	state, kept, into string
 	net               *emulator.Server
@@ -47,16 +48,16 @@ type house struct {
 	fileFault         durable.Hook
 }
 
-func newHouse(t testing.TB, network emulator.NetworkReadings) *house {
+func newOffice(t testing.TB, network emulator.NetworkReadings) *office {
 	t.Helper()
-	return newHouseAt(t, emulator.Readings{Network: network})
+	return newOfficeAt(t, emulator.Readings{Network: network})
 }
 
-// newHouseAt is newHouse at a network whose errors may have other forms, too.
-func newHouseAt(t testing.TB, readings emulator.Readings) *house {
+// newOfficeAt is newOffice at a network whose errors may have other forms, too.
+func newOfficeAt(t testing.TB, readings emulator.Readings) *office {
 	t.Helper()
 	time.Sleep(time.Until(time.Date(2026, 11, 20, 6, 0, 0, 0, time.UTC))) // of the bubble: the network takes times of today
-	h := &house{t: t, state: t.TempDir(), kept: t.TempDir(), into: t.TempDir(), confirm: true, booted: time.Now()}
+	h := &office{t: t, state: t.TempDir(), kept: t.TempDir(), into: t.TempDir(), confirm: true, booted: time.Now()}
 	kit.Must(t, boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
 	var err error
 	if h.net, err = emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, Clock: time.Now, Readings: readings}); err != nil {
@@ -70,21 +71,21 @@ func newHouseAt(t testing.TB, readings emulator.Readings) *house {
 	return h
 }
 
-// inHouse runs a test with a house in a bubble.
-func inHouse(t *testing.T, network emulator.NetworkReadings, test func(*testing.T, *house)) {
+// inOffice runs a test with a office in a bubble.
+func inOffice(t *testing.T, network emulator.NetworkReadings, test func(*testing.T, *office)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newHouse(t, network)) })
+	synctest.Test(t, func(t *testing.T) { test(t, newOffice(t, network)) })
 }
 
-// content is the data of a document with a number.
-func content(number string) json.RawMessage {
+// dataOf is the data of a document with a number.
+func dataOf(number string) json.RawMessage {
 	return fmt.Appendf(nil, `{"externalDocumentIdentifier":{"id":%q},"issueDate":"2026-10-31+01:00","documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"Müller & Söhne","partyIdentifications":[{"id":"DE1","schemeId":"UNKNOWN"},{}]},
 		"accountingCustomerParty":{"partyName":"Acme AG","endpoint":{}},"taxTotal":{"taxSubtotals":[{"taxableAmount":9007199254740993.10},{"taxableAmount":0}]},"orderReference":{}}`, number)
 }
 
-func (h *house) publish(kind, number string, files ...string) (document string) {
+func (h *office) publish(kind, number string, files ...string) (document string) {
 	h.t.Helper()
-	p := emulator.ReceivedDocument{Kind: kind, Data: content(number)}
+	p := emulator.ReceivedDocument{Kind: kind, Data: dataOf(number)}
 	for _, f := range files {
 		p.Files = append(p.Files, emulator.ReceivedFile{Name: "a.pdf", Content: []byte("%PDF-1.7 " + f + "\n%%EOF\n")})
 	}
@@ -92,17 +93,17 @@ func (h *house) publish(kind, number string, files ...string) (document string) 
 	return document
 }
 
-// putter is a real drop folder.
-type putter struct{ to *drop.Folder }
+// realDrop is a real drop folder.
+type realDrop struct{ to *drop.Folder }
 
-func (p putter) PutFolder(ctx context.Context, f archive.DropFolder) error {
+func (p realDrop) PutFolder(ctx context.Context, f archive.DropFolder) error {
 	f.SidecarName = "metadata.json"
 	_, err := p.to.PutFolder(ctx, f)
 	return err
 }
 
 // live runs the poller and the engine for so long, and returns the engine's error.
-func (h *house) live(d time.Duration) error {
+func (h *office) live(d time.Duration) error {
 	h.t.Helper()
 	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault}))(h.t)
 	defer func() { _ = l.Close() }()
@@ -117,7 +118,7 @@ func (h *house) live(d time.Duration) error {
 	}
 	defer to.Close()
 	now, log := func() archive.Instant { return archive.Instant{Wall: time.Now(), Boot: time.Since(h.booted)} }, slog.New(slog.DiscardHandler)
-	e := New(Config{Ledger: l, Service: networkapi.Receiver{Client: h.client}, Describe: networkapi.DescribeReceived, Dir: dir, Drop: putter{to}, Confirm: h.confirm, Workers: 2, Now: now, Log: log,
+	e := NewReceived(Received{Config: Config{Workers: 2, Now: now, Log: log}, Ledger: l, Service: networkapi.Receiver{Client: h.client}, Describe: networkapi.DescribeReceived, Custody: custody.OpenReceived(dir), Drop: realDrop{to}, Confirm: h.confirm,
 		IsArchived: func(archive.ID) (bool, error) { return h.archived, nil }})
 	ctx, cancel := context.WithTimeout(h.t.Context(), d)
 	defer cancel()
@@ -132,7 +133,7 @@ func (h *house) live(d time.Duration) error {
 }
 
 // look calls fn with the ledger between two lives, after everything was checked: records, chain, history, and what the network saw.
-func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
+func (h *office) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 	h.t.Helper()
 	l, all := fill.Checked(h.t, h.state)
 	defer l.Close()
@@ -144,7 +145,7 @@ func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 }
 
 // decide applies what a person decides about the one arrival, between two lives.
-func (h *house) decide(event func(a arrival.Arrival) arrival.Event) {
+func (h *office) decide(event func(a arrival.Arrival) arrival.Event) {
 	h.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
 	kit.Must(h.t, err)
@@ -158,7 +159,7 @@ func (h *house) decide(event func(a arrival.Arrival) arrival.Event) {
 }
 
 // dropped are the folders in the drop folder, by the identity of their documents.
-func (h *house) dropped() map[string][]string {
+func (h *office) dropped() map[string][]string {
 	h.t.Helper()
 	paths := kit.Value(filepath.Glob(filepath.Join(h.into, "*", "metadata.json")))(h.t)
 	all := map[string][]string{}
@@ -172,7 +173,7 @@ func (h *house) dropped() map[string][]string {
 }
 
 // nothingIsLost demands of every document whose notification was deleted that it lies in the drop folder with each of its files, byte for byte.
-func (h *house) nothingIsLost() {
+func (h *office) nothingIsLost() {
 	h.t.Helper()
 	dropped := h.dropped()
 	deleted := map[string]bool{}
@@ -204,7 +205,7 @@ func (h *house) nothingIsLost() {
 }
 
 // allDone demands that each document is at its end: once in the drop folder, and not announced any more.
-func (h *house) allDone() {
+func (h *office) allDone() {
 	h.t.Helper()
 	h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 		for _, a := range all {
@@ -233,7 +234,7 @@ func TestReading_I30_Receive(t *testing.T) {
 		"CreditNote": {CreditNoteWord: "CreditNote"}, "Milliseconds": {Times: "milliseconds"}, "RepeatedDelete": {RepeatedDelete: "200"}, "LinksElsewhere": {LinksTo: "https://evil.example"},
 	} {
 		kit.Bubble(t, name, func(t *testing.T) {
-			h := newHouse(t, readings)
+			h := newOffice(t, readings)
 			h.confirm = name != "Base64"
 			for n := range 3 {
 				h.publish("Invoice", fmt.Sprint("R-", n), fmt.Sprint(n), "b")
@@ -264,7 +265,7 @@ func TestReading_I30_Receive(t *testing.T) {
 
 // What a document says becomes its metadata, and what it does not say is missing there: a person completes it.
 func TestHandOn_NeverGuesses(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
 		full := h.publish("CreditNote", "G/1", "x")
 		bare, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{},"accountingSupplierParty":{},"issueDate":"31.10.2026"}`)})
 		kit.Must(t, err)
@@ -288,8 +289,8 @@ func TestHandOn_NeverGuesses(t *testing.T) {
 
 // I4: a file that is a web page itself comes in as what it is, and never one of a proxy in its place.
 func TestFetchFile_I4_WebPages(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
-		if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a.html", Content: []byte("\n<!DOCTYPE HTML><p>an attachment")}}}); err != nil {
+	inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
+		if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: dataOf("R-1"), Files: []emulator.ReceivedFile{{Name: "a.html", Content: []byte("\n<!DOCTYPE HTML><p>an attachment")}}}); err != nil {
 			t.Fatal(err)
 		}
 		page := true
@@ -334,8 +335,8 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 		"ReallyAnError":  {[]byte("<Error>of the sender</Error>"), emulator.None, 25 * time.Hour},
 		"ReallyOtherXML": {[]byte("<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>"), emulator.None, 40 * time.Minute},
 	}, func(t *testing.T, r row) {
-		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
-			if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: r.content}}}); err != nil {
+		inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
+			if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: dataOf("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: r.content}}}); err != nil {
 				t.Fatal(err)
 			}
 			kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
@@ -357,7 +358,7 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 // I30: where the network has what announces a document in both lists, it is foreign until vaultd is told to believe the list of received documents, and
 // received then, although it was kept as foreign. What is in the other list alone stays foreign.
 func TestReceive_I30_AnnouncedInBothLists(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{Received: "filter"}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{Received: "filter"}, func(t *testing.T, h *office) {
 		for _, kind := range []string{"Invoice", "CreditNote"} {
 			h.publish(kind, "R-"+kind, "x")
 		}
@@ -383,7 +384,7 @@ func TestReceive_I30_AnnouncedInBothLists(t *testing.T) {
 // I30: a deletion of which nobody heard is over although the network says of the notification with a page that it does not know it.
 func TestReceive_I30_GoneByAPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouseAt(t, emulator.Readings{ErrorBody: "html"})
+		h := newOfficeAt(t, emulator.Readings{ErrorBody: "html"})
 		h.publish("Invoice", "R-1", "x")
 		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 			if op == "network-acknowledge" && n == 1 {
@@ -402,7 +403,7 @@ func TestReceive_I30_GoneByAPage(t *testing.T) {
 // more. That is done already. Where the archive does not have it, a person is told.
 func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 	for _, isArchived := range []bool{true, false} {
-		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
+		inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
 			h.publish("Invoice", "R-1", "x")
 			h.fileFault = func(op, name string, do func() error) error {
 				if strings.Contains(name, "incoming") || op == "rename" && strings.HasPrefix(name, "Received") {
@@ -434,9 +435,9 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 // I4: how often and how long a file that looks wrong came is kept over restarts, and so is that it was believed. A fetch that a person asks for counts for
 // no more than the time that passed.
 func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *office) {
 		cut := []byte("%PDF-1.7 " + strings.Repeat("x", 3000))
-		if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: cut}}}); err != nil {
+		if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: dataOf("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: cut}}}); err != nil {
 			t.Fatal(err)
 		}
 		for range 30 { // each life fetches once: a person asks for it
@@ -484,8 +485,8 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 		"LostHereAndOthers":    {os.Remove, true, true},
 		"AlteredHereAndOthers": {func(path string) error { return os.WriteFile(path, []byte("<Error>other</Error>"), 0o600) }, true, true},
 	}, func(t *testing.T, r row) {
-		inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
-			if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: answer}}}); err != nil {
+		inOffice(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *office) {
+			if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: dataOf("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: answer}}}); err != nil {
 				t.Fatal(err)
 			}
 			other := false
@@ -520,7 +521,7 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 
 // I4: a page in the place of a file is not believed, however long the same one comes, while the document itself does not come either: it is a proxy's.
 func TestFetchFile_I4_PageOnceTheDocumentIsHere(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *office) {
 		h.publish("Invoice", "R-1", "x")
 		page := true
 		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
@@ -547,7 +548,7 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 	kit.Rows(t, map[string]emulator.NetworkNotice{
 		"Processing": {ResponseCode: "TechnicalAccept", ActionCode: "ReceivedForProcessing"}, "Invalid": {ResponseCode: "TechnicalReject", ActionCode: "InvalidContent"},
 	}, func(t *testing.T, proof emulator.NetworkNotice) {
-		inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
+		inOffice(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *office) {
 			h.trustsType = true
 			proof.BumID = "22222222-2222-4222-8222-222222222222"
 			foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
@@ -582,7 +583,7 @@ func TestReceive_I30_OtherListEmptyForAWhile(t *testing.T) {
 		"InTwoRounds":        func(n int) bool { return n == 2 || n == 6 },
 		"AfterTheFirstRound": func(n int) bool { return n > 4 && n%2 == 0 },
 	}, func(t *testing.T, isEmpty func(n int) bool) {
-		inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
+		inOffice(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *office) {
 			foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
 			kit.Value(h.net.PublishNotice(foreign))(t)
 			kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
@@ -601,7 +602,7 @@ func TestReceive_I30_OtherListEmptyForAWhile(t *testing.T) {
 
 // Further notifications of a received document wait until it is done, and are deleted then.
 func TestNotices_I30_FurtherOnes(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *office) {
 		id := h.publish("Invoice", "R-1", "x")
 		for _, action := range []string{"EligibleForEarlyPayment", "NeverHeardOf"} {
 			kit.Value(h.net.PublishNotice(emulator.NetworkNotice{BumID: id, ResponseCode: "BusinessInformation", ActionCode: action}))(t)
@@ -614,7 +615,7 @@ func TestNotices_I30_FurtherOnes(t *testing.T) {
 // I30, I29: a document that cannot be fetched and that a person gives up is asked for no more, its notification stays at the network, and it is not
 // announced again.
 func TestGivenUp_I30_NotificationStays(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
 		h.publish("Invoice", "R-1", "x")
 		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 			if op == "network-fetch" {
@@ -644,7 +645,7 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 // A document that only the list of received documents announces waits for two more looks. They come after the pause that is configured, also where a
 // look takes long, and not after the longer one that keeps the load low.
 func TestPoll_TheNextLooksComeSoon(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{Received: "type"}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{Received: "type"}, func(t *testing.T, h *office) {
 		h.publish("Invoice", "R-1", "x")
 		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) (f emulator.Fault) {
 			if op == "network-notices" {
@@ -661,7 +662,7 @@ func TestPoll_TheNextLooksComeSoon(t *testing.T) {
 
 // I25: documents that the network shows to nobody here are the fault of no other document. What comes after them is received.
 func TestRun_I25_DocumentsThatAreDenied(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{FetchSent: "refused"}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{FetchSent: "refused"}, func(t *testing.T, h *office) {
 		const denied = 5 // more than there are workers
 		for n := range denied {
 			number := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
@@ -689,10 +690,30 @@ func TestRun_I25_DocumentsThatAreDenied(t *testing.T) {
 	})
 }
 
+// I25: documents whose notifications the network does not delete keep no other document out of the drop folder.
+func TestRun_I25_NotificationsThatAreNotDeleted(t *testing.T) {
+	inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
+		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+			if op == "network-acknowledge" {
+				return emulator.Fault{Kind: emulator.Status, Status: 403}
+			}
+			return emulator.Fault{}
+		}}))
+		for n := range 5 { // more than there are workers
+			h.publish("Invoice", fmt.Sprint("R-", n), "x")
+		}
+		kit.Must(t, h.live(24*time.Hour))
+		kit.Len(t, "documents in the drop folder", h.dropped(), 5)
+		h.publish("Invoice", "R-9", "x")
+		kit.Must(t, h.live(90*time.Minute))
+		kit.Len(t, "documents in the drop folder", h.dropped(), 6)
+	})
+}
+
 // What a person asks to be tried is tried at once, also while everything pauses after a fault of the network.
 func TestTryNow_EndsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := New(Config{Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, Log: slog.New(slog.DiscardHandler)})
+		e := NewReceived(Received{Config: Config{Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, Log: slog.New(slog.DiscardHandler)}})
 		e.pauseCalls("fetch a document", &apicall.Error{Code: "http-503", RetryAfter: time.Hour})
 		kit.Need(t, !e.mayAct(), "calls may be made after Retry-After, want a pause")
 		if e.TryNow(); !e.mayAct() || len(e.wake) != 1 {
@@ -703,7 +724,7 @@ func TestTryNow_EndsAPause(t *testing.T) {
 
 // The files here are removed once the archive has the document, and not before.
 func TestRemoveArchived_I3(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
 		h.publish("Invoice", "R-1", "x")
 		left := func() int {
 			all := kit.Value(os.ReadDir(h.kept))(t)
@@ -724,7 +745,7 @@ func TestRemoveArchived_I3(t *testing.T) {
 // and the network does not delete its notification. The files stay until it
 // does: the document may be announced again.
 func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
 		h.publish("Invoice", "R-1", "x")
 		h.archived = true
 		var isDeaf atomic.Bool
@@ -751,7 +772,7 @@ func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
 // TestReceive_I27_FilesAreItsOwn: a received document is for vaultd's user
 // alone until it is in the drop folder.
 func TestReceive_I27_FilesAreItsOwn(t *testing.T) {
-	inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
+	inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
 		h.publish("Invoice", "R-1", "x")
 		kit.Must(t, h.live(3*time.Hour))
 		kinds := map[fs.FileMode]int{}
@@ -779,7 +800,7 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 		seeds = 8
 	}
 	for seed := range seeds {
-		inHouse(t, emulator.NetworkReadings{Received: []string{"type", "code"}[seed%2]}, func(t *testing.T, h *house) {
+		inOffice(t, emulator.NetworkReadings{Received: []string{"type", "code"}[seed%2]}, func(t *testing.T, h *office) {
 			for n := range 3 {
 				h.publish([]string{"Invoice", "CreditNote"}[n%2], fmt.Sprint("R-", n), fmt.Sprint(n), "b")
 			}
@@ -825,7 +846,7 @@ func TestReceive_I5_NthFailure(t *testing.T) {
 		step = 4
 	}
 	faults.EachOperation(t, step, 40, func(f *faults.Fault) {
-		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
+		inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
 			h.publish("Invoice", "R-1", "x", "y")
 			_ = h.live(0) // what the drop folder makes once is there
 			f.On, h.fileFault, h.commitFault = true, f.File, f.Commit

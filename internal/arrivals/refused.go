@@ -1,4 +1,4 @@
-package intake
+package arrivals
 
 import (
 	"context"
@@ -21,8 +21,8 @@ var errRefused = errors.New("downloads from this host lead to a host that is not
 // isRefused reports whether a download of the arrival led to a host that the
 // configuration still does not allow. The ledger knows it, so a restart costs
 // no further download.
-func (e *Engine) isRefused(a arrival.Arrival) bool {
-	return a.Refused.From != "" && a.Refused.Hosts == e.cfg.Hosts
+func (x *extracts) isRefused(a arrival.Arrival) bool {
+	return a.Refused.From != "" && a.Refused.Hosts == x.cfg.Hosts
 }
 
 // describeRefusal says why downloads are not made.
@@ -34,18 +34,18 @@ func describeRefusal(a arrival.Arrival) string {
 }
 
 // readRefusals notes the last of the refusals that keep downloads back.
-func (e *Engine) readRefusals() error {
+func (x *extracts) readRefusals() error {
 	why := ""
-	err := e.eachRefused(func(a arrival.Arrival) { why = describeRefusal(a) })
-	e.noteRefusal(why)
+	err := x.eachRefused(func(a arrival.Arrival) { why = describeRefusal(a) })
+	x.noteRefusal(why)
 	return err
 }
 
 // eachRefused calls fn with every extract of which a download was refused, and
 // would be again.
-func (e *Engine) eachRefused(fn func(arrival.Arrival)) error {
-	_, _, err := e.cfg.Ledger.DueArrivals(arrival.Extract, arrival.WasRefused, e.now().Wall.AddDate(100, 0, 0), 1, nil, func(a arrival.Arrival) bool {
-		if e.isRefused(a) {
+func (x *extracts) eachRefused(fn func(arrival.Arrival)) error {
+	_, _, err := x.ledger.DueArrivals(arrival.Extract, arrival.WasRefused, x.now().Wall.AddDate(100, 0, 0), 1, nil, func(a arrival.Arrival) bool {
+		if x.isRefused(a) {
 			fn(a)
 		}
 		return true
@@ -54,25 +54,25 @@ func (e *Engine) eachRefused(fn func(arrival.Arrival)) error {
 }
 
 // noteRefusal notes why some downloads are not made; empty: all may be made.
-func (e *Engine) noteRefusal(why string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.status.Refused = why
+func (x *extracts) noteRefusal(why string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.status.Refused = why
 }
 
 // enterWay lets one download begin at a time: where it leads to a host that is
 // not allowed, no other one is lost in the same way. The next one begins after
 // begun is called. Its error is errRefused where a download from the host was
 // refused, or the program ends.
-func (e *Engine) enterWay(ctx context.Context, from string) (begun func(), err error) {
+func (x *extracts) enterWay(ctx context.Context, from string) (begun func(), err error) {
 	select {
-	case e.way <- struct{}{}:
+	case x.way <- struct{}{}:
 	case <-ctx.Done():
 		return nil, errRefused
 	}
-	begun = sync.OnceFunc(func() { <-e.way })
+	begun = sync.OnceFunc(func() { <-x.way })
 	wasRefused := false
-	err = e.eachRefused(func(a arrival.Arrival) { wasRefused = wasRefused || a.Refused.From == from })
+	err = x.eachRefused(func(a arrival.Arrival) { wasRefused = wasRefused || a.Refused.From == from })
 	if err == nil && wasRefused {
 		err = errRefused
 	}
@@ -84,11 +84,11 @@ func (e *Engine) enterWay(ctx context.Context, from string) (begun func(), err e
 
 // postponeRefused commits that a download led to a host that is not allowed. A
 // crash before the commit costs one download more: the next start tries again.
-func (w *work) postponeRefused(ctx context.Context, from string, fault *apicall.Error) error {
-	w.cfg.Log.Warn("extracts are not downloaded from a host until the configuration changes", "host", from, "err", fault.Error())
-	w.noteRefusal(fault.Error())
+func (x *extracts) postponeRefused(ctx context.Context, w *work, from string, fault *apicall.Error) error {
+	w.Log.Warn("extracts are not downloaded from a host until the configuration changes", "host", from, "err", fault.Error())
+	x.noteRefusal(fault.Error())
 	return w.commit(ctx, arrival.Postponed{Until: w.now().Wall.Add(arrival.DelayAfter(int(w.a.Attempt))),
-		Cause: ledger.Cause{Code: fault.Code, Text: fault.Error()}, Refused: arrival.Refused{From: from, Hosts: w.cfg.Hosts}})
+		Cause: ledger.Cause{Code: fault.Code, Text: fault.Error()}, Refused: arrival.Refused{From: from, Hosts: x.cfg.Hosts}})
 }
 
 // hostOfLink returns the host of a download's address. A link without one leads

@@ -1,4 +1,4 @@
-package intake
+package arrivals
 
 import (
 	"archive/zip"
@@ -179,7 +179,7 @@ func (s *service) Acknowledge(_ context.Context, id archive.ExtractID, _ string)
 
 // client is a service of the real kind.
 type client interface {
-	Service
+	ExtractService
 	Acknowledger
 }
 
@@ -220,14 +220,14 @@ func (h *house) live(d time.Duration) (err error) {
 		return err
 	}
 	defer c.Close()
-	cfg := Config{Ledger: l, Service: h.svc, Custody: c, Every: time.Hour, Workers: 2, MaxDownloads: 3, Hosts: h.hosts, Log: slog.New(slog.DiscardHandler),
+	cfg := Extracts{Ledger: l, Service: h.svc, Custody: c, Every: time.Hour, MaxDownloads: 3, Hosts: h.hosts, Config: Config{Workers: 2, Log: slog.New(slog.DiscardHandler),
 		Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, IsHeld: func() bool { return h.held },
 		Room: func() error {
 			if h.noRoom {
 				return errors.New("the disk is nearly full")
 			}
 			return nil
-		}}
+		}}}
 	if h.acknowledge {
 		cfg.Acknowledger = h.svc
 	}
@@ -237,14 +237,14 @@ func (h *house) live(d time.Duration) (err error) {
 			return err
 		}
 		defer d.Close()
-		cfg.HandOn = &HandOn{Drop: putter{h, d}, DropName: "extracts", DocumentType: "Invoice", LedgerID: "ledger-1"}
+		cfg.HandOn = &HandOn{Drop: putter{h, d}, DocumentType: "Invoice", LedgerID: "ledger-1"}
 	}
 	if h.real != nil {
 		cfg.Service, cfg.Acknowledger = h.real, h.real
 	}
 	ctx, cancel := context.WithTimeout(h.t.Context(), d)
 	defer cancel()
-	return New(cfg).Run(ctx)
+	return NewExtracts(cfg).Run(ctx)
 }
 
 // look calls fn with the ledger between two lives, after everything was checked: records, chain, history, custody.
@@ -358,8 +358,8 @@ func TestIntake_I30_TooFewFiles(t *testing.T) {
 		a := h.want("4711", arrival.Fetching)
 		kit.Check(t, a.Files[0].IsHeld() && a.Files[1].IsHeld(), "files = %+v, want both held", a.Files)
 		_ = h.live(24 * time.Hour)
-		if a := h.want("4711", arrival.Fetching); a.Cause.Code != CauseFilesUnclear || asked > 60 || a.Rev > 20 {
-			t.Errorf("cause = %v, asked %d times, %d revisions, want %s, at most 60 and 20", a.Cause, asked, a.Rev, CauseFilesUnclear)
+		if a := h.want("4711", arrival.Fetching); a.Cause.Code != causeFilesUnclear || asked > 60 || a.Rev > 20 {
+			t.Errorf("cause = %v, asked %d times, %d revisions, want %s, at most 60 and 20", a.Cause, asked, a.Rev, causeFilesUnclear)
 		}
 		k.files = append(k.files, "c")
 		_ = h.live(time.Hour)
@@ -454,7 +454,7 @@ func TestIntake_I32_GivenUp(t *testing.T) {
 		h.want("4711", arrival.Fetching)
 		h.svc.whole = true
 		_ = h.live(3 * time.Hour)
-		kit.Want(t, "the cause", h.want("4711", arrival.GivenUp).Cause.Code, CauseGone)
+		kit.Want(t, "the cause", h.want("4711", arrival.GivenUp).Cause.Code, causeGone)
 	})
 }
 
@@ -559,7 +559,7 @@ func TestIntake_I30_LostCustody(t *testing.T) {
 		kit.Must(t, os.Rename(folder, copied))
 		k.gone = true
 		kit.Must(t, h.live(4*time.Hour))
-		kit.Want(t, "cause", h.want("4711", arrival.GivenUp).Cause.Code, CauseLost)
+		kit.Want(t, "cause", h.want("4711", arrival.GivenUp).Cause.Code, CauseCustodyLost)
 		kit.Must(t, os.Rename(copied, folder))
 		kit.Must(t, h.live(2*time.Hour))
 		h.want("4711", arrival.Acknowledged)

@@ -1,4 +1,4 @@
-package receive
+package arrivals
 
 import (
 	"encoding/base64"
@@ -35,8 +35,8 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 	want := []string{"0001-positions.csv", "0002-terms.txt", "0003-letter.doc", "0004-letter.docx", "0005-invoice.xml", "0006-page.html", "0007-picture.png", "0008-a_b.csv"}
 	for _, encoding := range []string{"binary", "base64"} {
 		kit.Bubble(t, encoding, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{FileHeaders: "all", Files: encoding})
-			kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: files}))(t)
+			h := newOffice(t, emulator.NetworkReadings{FileHeaders: "all", Files: encoding})
+			kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Data: dataOf("R-1"), Files: files}))(t)
 			kit.Must(t, h.live(20*time.Minute))
 			h.allDone()
 			for _, folders := range h.dropped() {
@@ -67,8 +67,8 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 func TestFetchFile_I4_PagesOfWhomTheDocumentTells(t *testing.T) {
 	for headers, wait := range map[string]time.Duration{"fileref": 20 * time.Minute, "type": 25 * time.Hour} {
 		kit.Bubble(t, headers, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{FileHeaders: headers})
-			_, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a.htm", Content: []byte("<html>an attachment</html>")}}})
+			h := newOffice(t, emulator.NetworkReadings{FileHeaders: headers})
+			_, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: dataOf("R-1"), Files: []emulator.ReceivedFile{{Name: "a.htm", Content: []byte("<html>an attachment</html>")}}})
 			kit.Must(t, err)
 			kit.Must(t, h.live(20*time.Minute))
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
@@ -84,8 +84,8 @@ func TestFetchFile_I4_PagesOfWhomTheDocumentTells(t *testing.T) {
 func TestReceive_I30_DiscountCreditNote(t *testing.T) {
 	for _, kind := range []string{"Invoice", "CreditNode"} {
 		kit.Bubble(t, kind, func(t *testing.T) {
-			h := newHouse(t, emulator.NetworkReadings{})
-			id, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true, Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte("%PDF-1.7\n%%EOF\n")}}})
+			h := newOffice(t, emulator.NetworkReadings{})
+			id, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: dataOf("CN-1"), IsUnannounced: true, Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte("%PDF-1.7\n%%EOF\n")}}})
 			kit.Must(t, err)
 			_, err = h.net.PublishNotice(emulator.NetworkNotice{BumID: id, DocumentType: kind, ResponseCode: "BusinessInformation", ActionCode: "DiscountCreditNoteAvailable"})
 			kit.Must(t, err)
@@ -115,10 +115,10 @@ func TestReceive_I26_I30_WordAboutAReceivedDocument(t *testing.T) {
 		"NoteWithoutOne": {"BusinessInformation", "DiscountCreditNoteAvailable", false, 1, 1},
 		"NoteByItsLink":  {"BusinessInformation", "DiscountCreditNoteAvailable", true, 0, 2},
 	}, func(t *testing.T, row row) {
-		inHouse(t, emulator.NetworkReadings{}, func(t *testing.T, h *house) {
+		inOffice(t, emulator.NetworkReadings{}, func(t *testing.T, h *office) {
 			n := emulator.NetworkNotice{BumID: h.publish("Invoice", "R-1"), DocumentType: "Invoice", ResponseCode: row.response, ActionCode: row.action}
 			if row.linked {
-				note := kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true}))(t)
+				note := kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: dataOf("CN-1"), IsUnannounced: true}))(t)
 				n.LinksTo = note
 			}
 			kit.Must(t, h.live(20*time.Minute)) // the invoice is received, and acknowledged

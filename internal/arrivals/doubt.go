@@ -1,11 +1,9 @@
-package receive
+package arrivals
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"vaultd/internal/archive"
@@ -28,17 +26,17 @@ func isBelieved(d arrival.Doubt, atLeast time.Duration) bool {
 }
 
 // findWrong says what looks wrong about a file that was fetched, and for how long the same bytes have to come until it is taken all the same.
-func (w *work) findWrong(f fetched) (wrong error, atLeast time.Duration, err error) {
+func (r *received) findWrong(w *work, f fetched) (wrong error, atLeast time.Duration, err error) {
 	if f.isWrapped {
 		return archive.ErrCutOff, sameUntilWhole, nil
 	}
-	file, err := w.openKept(f.kept.Path)
+	file, err := r.cfg.Custody.Open(w.a.Key, f.kept.Path)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer file.Close() // read-only
-	w.checking.Lock()
-	defer w.checking.Unlock()
+	r.checking.Lock()
+	defer r.checking.Unlock()
 	switch wrong := archive.CheckForm(file, f.kept.Size, f.told.IsPage); {
 	case errors.Is(wrong, archive.ErrInItsPlace):
 		return wrong, sameUntilNoError, nil
@@ -51,10 +49,10 @@ func (w *work) findWrong(f fetched) (wrong error, atLeast time.Duration, err err
 
 // takeFetched commits that a file is held that was fetched and kept here. One that looks like a part of a file, or like an answer of somebody else, is held
 // only where it came again and again for a while, or where a person takes it, and the network itself answers; else it is fetched again.
-func (w *work) takeFetched(ctx context.Context, f fetched) error {
+func (r *received) takeFetched(ctx context.Context, w *work, f fetched) error {
 	id, kept := f.id, f.kept
 	held := arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256, Told: f.told, Request: f.request}
-	wrong, atLeast, err := w.findWrong(f)
+	wrong, atLeast, err := r.findWrong(w, f)
 	if err != nil {
 		return w.postponeLocal(ctx, CauseFolder, err)
 	}
@@ -65,56 +63,34 @@ func (w *work) takeFetched(ctx context.Context, f fetched) error {
 	now := w.now().Wall
 	again := arrival.FileDoubted{File: id, Stored: kept.Path, SHA256: kept.SHA256, Told: f.told, Why: wrong.Error(), Until: now.Add(arrival.DelayAfter(int(w.a.Attempt))),
 		Cause: ledger.Cause{Code: CauseDoubt, Text: fmt.Sprintf("File %s: %v. It is fetched again, and taken as it is where the same bytes come for %s.", id, wrong, describeLeast(atLeast))}}
-	if !isBelieved(w.fileOf(id).Doubt.After(again, now), atLeast) {
+	if !isBelieved(w.a.Files[placeOf(w.a.Files, id)].Doubt.After(again, now), atLeast) {
 		w.logWait(again.Cause)
 		// The file stays under its name, for a person to look at. It is not held: the next fetch replaces it.
 		return w.commit(ctx, again)
 	}
 	// A GET, which changes nothing at the network. A proxy that answers everything with a page does not answer it.
-	if _, _, err := w.cfg.Service.FetchDocument(ctx, w.kind(), w.a.Document()); err != nil {
+	if _, _, err := r.cfg.Service.FetchDocument(ctx, w.networkKind(), w.a.Document()); err != nil {
 		return w.postponeAfterFault(ctx, "fetch a document", err)
 	}
 	w.noteAnswer()
-	w.cfg.Log.Warn("a file of a received document looks wrong, but has come like this for long, or a person takes it; it is taken as it is", "document", w.a.Item, "file", id, "why", wrong.Error())
+	w.Log.Warn("a file of a received document looks wrong, but has come like this for long, or a person takes it; it is taken as it is", "document", w.a.Item, "file", id, "why", wrong.Error())
 	return w.commit(ctx, again, held)
 }
 
 // takeKept commits that a file is held that a person takes as it is, where it still lies here with the bytes that the person means; isTaken is false where
 // it does not, and it is fetched again.
-func (w *work) takeKept(ctx context.Context, id string) (isTaken bool, err error) {
+func (r *received) takeKept(ctx context.Context, w *work, id string) (isTaken bool, err error) {
 	f, ok := w.a.FindDoubted()
 	if !ok || f.Name != id || !f.Doubt.Overruled {
 		return false, nil
 	}
-	sum, size, err := w.digestKept(f.Doubt.Stored)
+	sum, size, err := r.cfg.Custody.Digest(w.a.Key, f.Doubt.Stored)
 	if err != nil || sum != f.Doubt.SHA256 {
 		return false, nil // it is fetched again, and a fault of the disk is told then
 	}
-	w.cfg.Log.Warn("a file of a received document looks wrong; it is taken as it is, because a person decided so", "document", w.a.Item, "file", id, "why", f.Doubt.Why)
+	w.Log.Warn("a file of a received document looks wrong; it is taken as it is, because a person decided so", "document", w.a.Item, "file", id, "why", f.Doubt.Why)
 	// The file is durable under its name. A crash before this commit finds it there again.
 	return true, w.commit(ctx, arrival.FileHeld{File: id, Stored: f.Doubt.Stored, Size: size, SHA256: sum})
-}
-
-// digestKept reads a file that is kept here.
-func (w *work) digestKept(stored string) (sum archive.Digest, size int64, err error) {
-	file, err := w.openKept(stored)
-	if err != nil {
-		return sum, 0, err
-	}
-	defer file.Close() // read-only
-	h := sha256.New()
-	size, err = io.Copy(h, file)
-	return archive.Digest(h.Sum(nil)), size, err
-}
-
-// fileOf returns what is known of a file of the document.
-func (w *work) fileOf(id string) arrival.File {
-	for _, f := range w.a.Files {
-		if f.Name == id {
-			return f
-		}
-	}
-	return arrival.File{}
 }
 
 func describeLeast(d time.Duration) string {
