@@ -65,7 +65,7 @@ func (c *Engine) recipientToAsk(o outgoing) (archive.CompanyNumber, error) {
 	switch {
 	case route.Recipients == nil:
 		return "", nil
-	case e.State != ledger.Packaged || e.FilePosts > 0 || len(e.Registrations) > 0:
+	case e.State != ledger.Packaged || e.CountUnusedFiles() > 0 || len(e.StoredFiles) > 0 || len(e.Registrations) > 0:
 		return "", nil // something of it may have left: it is never held then
 	case !route.RequiresListed && e.Cause.Code == causeRecipientTold:
 		return "", nil // people were told

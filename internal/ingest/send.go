@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"vaultd/internal/apicall"
@@ -32,13 +33,13 @@ type Sender interface {
 	HasDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) bool
 }
 
-// outgoing is a document that is being sent, with what is done next for it: one file is stored, or the document is sent.
+// outgoing is a document that is being sent.
 type outgoing struct {
 	entry ledger.Entry
 	drop  Drop
 	pkg   archive.Package
-	file  *archive.File       // the file that is stored next; nil: all are, and the document is sent
-	body  archive.NetworkBody // of the document, where file is nil
+	files []archive.File      // that are not stored yet
+	body  archive.NetworkBody // of the document, where all files are stored
 }
 
 // prepareOutgoing finds out what is sent next for an entry. Its error wraps fs.ErrNotExist where the package is missing.
@@ -58,7 +59,7 @@ func (c *Engine) prepareOutgoing(e ledger.Entry) (o outgoing, err error) {
 		return o, err
 	}
 	if n := len(e.StoredFiles); n < len(doc.Files) && !e.WasDocumentSent() {
-		o.file = &doc.Files[n]
+		o.files = doc.Files[n:]
 		return o, nil
 	}
 	if o.body, err = c.routeOf(e).Sender.Compose(o.pkg, e.Metadata, e.StoredFiles); err != nil {
@@ -92,8 +93,8 @@ func (c *Engine) intendSend(e ledger.Entry) ([]ledger.Event, bool, error) {
 		return nil, true, nil
 	case err != nil:
 		return nil, false, err
-	case o.file != nil:
-		return []ledger.Event{ledger.FileIntended{}}, true, nil
+	case len(o.files) > 0:
+		return []ledger.Event{ledger.FilesIntended{Count: uint32(len(o.files))}}, true, nil
 	}
 	body := archive.Sum(o.body.JSON)
 	if e.WasDocumentSent() && e.Body != body { // other bytes must not go under a number that the network may know
@@ -105,62 +106,126 @@ func (c *Engine) intendSend(e ledger.Entry) ([]ledger.Event, bool, error) {
 // causeOtherBody is the cause of an entry whose document cannot be sent again as it was sent before.
 var causeOtherBody = ledger.Cause{Code: "package-lost", Text: "what is to be sent is no longer what was announced"}
 
-// takeBackSend returns the outcome of an intent to send that nobody acted upon. The same entry leads to the same act, so this is about the
-// one that was announced.
+// takeBackSend returns the outcome of an intent to send of which nothing left.
 func (c *Engine) takeBackSend(e ledger.Entry) ledger.Event {
-	return notSent(e, c.cfg.Now().Wall, ledger.Cause{Code: "stopped"})
+	return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 }
 
-// notSent is the outcome of an act of which nothing left.
-func notSent(e ledger.Entry, again time.Time, why ledger.Cause) ledger.Event {
-	if e.WasDocumentSent() {
-		return ledger.UploadNotSent{NotBefore: again, Cause: why}
-	}
-	return ledger.FileNotTaken{NotBefore: again, Cause: why}
-}
-
-// sendNext does what is due for one entry whose intent is committed: it stores a file, or sends the document.
+// sendNext sends one document whose intent is committed: it stores the files
+// that are left, commits their numbers with the intent to send the document, and
+// sends that.
 func (c *Engine) sendNext(ctx context.Context, e ledger.Entry) []ledger.Change {
 	o, err := c.prepareOutgoing(e)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // it went missing after the intent: nothing left, and the next attempt makes it again
-		return []ledger.Change{c.newChange(e, notSent(e, c.quickRetryAt(e), ledger.Cause{Code: "package-missing", Text: err.Error()}))}
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.quickRetryAt(e), Cause: ledger.Cause{Code: "package-missing", Text: err.Error()}})}
 	case err != nil: // nothing left
-		return []ledger.Change{c.newChange(e, notSent(e, c.retryAt(e), localFaultCause(err)))}
-	case o.file != nil:
-		return c.storeNextFile(ctx, o)
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.retryAt(e), Cause: localFaultCause(err)})}
+	}
+	if len(o.files) > 0 {
+		var evs []ledger.Event
+		if o, evs = c.storeFiles(ctx, o); len(evs) > 0 {
+			return []ledger.Change{c.newChange(e, evs...)}
+		}
+		switch {
+		case len(o.files) > 0:
+			return nil // we are ending: the intent stands, and the next start goes on from it
+		case c.mustPauseSending(o.entry): // heard while its files were stored
+			return []ledger.Change{c.newChange(o.entry, c.takeBackSend(o.entry))}
+		}
 	}
 	return c.sendDocument(ctx, o)
 }
 
-// storeNextFile stores the next file of a document at its service.
-func (c *Engine) storeNextFile(ctx context.Context, o outgoing) []ledger.Change {
+// storeFiles stores the files of a document that are left, one after the other,
+// and announces the document then: no file is left in what it returns. Else the
+// events say what became of them. Those that were stored are always among them,
+// so this process stores no file twice; they are empty where the process ends.
+func (c *Engine) storeFiles(ctx context.Context, o outgoing) (outgoing, []ledger.Event) {
+	var stored ledger.FilesStored
+	var evs []ledger.Event
+	for i, f := range o.files {
+		if i > 0 && c.mustPauseSending(o.entry) {
+			return o, append(evs, c.takeBackSend(o.entry))
+		}
+		noting, request := apicall.NoteRequests(ctx)
+		id, fault := c.storeFile(noting, o, f)
+		switch {
+		case fault != nil:
+			return o, append(evs, fault)
+		case id == "":
+			return o, evs
+		}
+		stored.IDs, stored.Request = append(stored.IDs, id), request.Last()
+		evs = []ledger.Event{stored}
+		o.entry.Attempt = 0 // as FilesStored has it: the next file begins its own retries
+	}
+	return c.announceStored(o, stored)
+}
+
+// announceStored commits the numbers of the files that were just stored with the
+// intent to send the document that names them.
+func (c *Engine) announceStored(o outgoing, stored ledger.FilesStored) (outgoing, []ledger.Event) {
+	e := o.entry
+	body, err := c.routeOf(e).Sender.Compose(o.pkg, e.Metadata, slices.Concat(e.StoredFiles, stored.IDs))
+	if err != nil {
+		return o, []ledger.Event{stored, c.postpone(e, localFaultCause(c.discardUnreadable(o, err)))}
+	}
+	// A crash before this commit leaves the files announced, and the next start
+	// stores them again. After it no file is stored again: the same bytes go under
+	// the same number.
+	intent := c.addWantedCopy(e, ledger.DocumentIntended{Body: archive.Sum(body.JSON)})
+	committed := make(chan ledger.Result, 1)
+	c.cfg.Ledger.Submit([]ledger.Change{c.newChange(e, append([]ledger.Event{stored}, intent...)...)}, func(rs []ledger.Result) { committed <- rs[0] })
+	res := <-committed
+	c.noteResult(res)
+	if _, isStale := errors.AsType[*ledger.StaleError](res.Err); isStale { // somebody changed the entry: what is due now is asked anew
+		return o, []ledger.Event{stored}
+	}
+	if res.Err != nil {
+		return o, []ledger.Event{stored, c.postpone(e, localFaultCause(res.Err))}
+	}
+	o.entry, o.files, o.body = res.Entry, nil, body
+	return o, nil
+}
+
+// mustPauseSending reports whether nothing more of a document may be sent for
+// now, of which something was sent already.
+func (c *Engine) mustPauseSending(e ledger.Entry) bool {
+	queue := ledger.QueueOf(e)
+	_, isOpen := c.breakers.isOpen(storeOf(e), c.cfg.Now().Wall)
+	return isOpen || c.isHeld() || c.isDraining(ledger.Upload, queue) || c.workerOf(ledger.Upload, queue).pool.isClosed()
+}
+
+// storeFile stores one file of a document at its service. It returns the file's
+// number, or what became of it; neither, where the process ends.
+func (c *Engine) storeFile(ctx context.Context, o outgoing, f archive.File) (archive.FileID, ledger.Event) {
 	e, target := o.entry, storeOf(o.entry)
 	call := c.limiters.begin(target, c.routeOf(e).Workers)
-	// The POST: FileIntended is committed. A crash from here until the outcome is committed leaves it open whether the service has the
-	// file. The next start stores it again, and no document ever names the first copy.
-	noting, request := apicall.NoteRequests(ctx)
-	id, err := c.routeOf(e).Sender.StoreFile(noting, e.NetworkNumber(), o.pkg, *o.file)
+	// The POST: FilesIntended is committed. A crash from here until the document is
+	// announced leaves it open whether the service has the file. The next start
+	// stores it again, and no document ever names the first copy.
+	id, err := c.routeOf(e).Sender.StoreFile(ctx, e.NetworkNumber(), o.pkg, f)
 	if err == nil {
 		c.noteTaken(e)
-		return []ledger.Change{c.newChange(e, ledger.FileStored{ID: id, Request: request.Last()})}
+		return id, nil
 	}
 	if ctx.Err() != nil {
-		return nil // we are ending: the intent stands, and the next start goes on from it
+		return "", nil // we are ending: the intent stands, and the next start goes on from it
 	}
 	fault := apicall.AsError(err)
 	if fault.Damaged {
-		return []ledger.Change{c.newChange(e, c.discardForNetwork(o, fault))}
+		return "", c.discardForNetwork(o, fault)
 	}
 	again := c.noteSendFault(e, call, fault)
 	switch fault.Outcome {
 	case apicall.Refused: // the service answers: the file is at fault
 		c.closeBreaker(target)
-		return []ledger.Change{c.newChange(e, c.wordRefusal(e, o.file.Path, fault, func(why ledger.Cause) ledger.Event { return ledger.FileRefused{Cause: why} }))}
+		return "", c.wordRefusal(e, f.Path, fault, func(why ledger.Cause) ledger.Event { return ledger.DocumentRefused{Cause: why} })
 	case apicall.NotSent, apicall.NotProcessed:
-		return []ledger.Change{c.newChange(e, ledger.FileNotTaken{NotBefore: again, Cause: causeOf(fault)})}
+		return "", ledger.UploadNotSent{NotBefore: again, Cause: causeOf(fault)}
 	}
-	return []ledger.Change{c.newChange(e, ledger.FileUnanswered{NotBefore: again, Cause: causeOf(fault)})}
+	return "", ledger.UploadUnanswered{NotBefore: again, Cause: causeOf(fault)}
 }
 
 // sendDocument sends a document whose files are all stored.
@@ -245,7 +310,7 @@ func (c *Engine) discardForNetwork(o outgoing, fault *apicall.Error) ledger.Even
 	if err := o.drop.Packer.RemovePackage(o.entry); err != nil {
 		c.cfg.Log.Warn("a damaged package was not removed; the next attempt finds it again", "key", o.entry.Key, "err", err)
 	}
-	return ledger.FileUnanswered{NotBefore: c.quickRetryAt(o.entry), Cause: causeOf(fault)}
+	return ledger.UploadUnanswered{NotBefore: c.quickRetryAt(o.entry), Cause: causeOf(fault)}
 }
 
 // packForNetworkAgain makes a package again that is missing from the spool. It

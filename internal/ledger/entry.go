@@ -65,15 +65,15 @@ type Entry struct {
 	Supersedes  archive.Key `stored:"36"` // the rejected entry that this one repeats
 
 	// Of a document that goes to the business network.
-	StoredFiles []archive.FileID `stored:"53"` // the network's numbers of its files that are stored there, in their order
-	FilePosts   uint16           `stored:"54"` // POSTs with a file that were announced
-	FileAnswers uint16           `stored:"55"` // of them with a known outcome
-	Body        archive.Digest   `stored:"56"` // of the body of its POST, from the first intent on
-	Recipient   RecipientWord    `stored:"57"` // what its recipient said
-	Asks        string           `stored:"62"` // the last word about early payment or a discount upon which a person must act, as [archive.Notification.Pair]
-	Means       string           `stored:"58"` // how it was delivered, in the network's word; empty: unknown
-	Copy        CopyState        `stored:"59"` // of what was sent, for the archive
-	Validation  ValidationState  `stored:"60"` // what became of ValidationFile
+	StoredFiles   []archive.FileID `stored:"53"` // the network's numbers of its files that are stored there, in their order
+	FilesUnderWay uint32           `stored:"54"` // files whose POSTs are announced, without an answer so far
+	LostFiles     uint32           `stored:"55"` // files that the network may have under numbers that nobody knows
+	Body          archive.Digest   `stored:"56"` // of the body of its POST, from the first intent on
+	Recipient     RecipientWord    `stored:"57"` // what its recipient said
+	Asks          string           `stored:"62"` // the last word about early payment or a discount upon which a person must act, as [archive.Notification.Pair]
+	Means         string           `stored:"58"` // how it was delivered, in the network's word; empty: unknown
+	Copy          CopyState        `stored:"59"` // of what was sent, for the archive
+	Validation    ValidationState  `stored:"60"` // what became of ValidationFile
 
 	ValidationFile archive.FileID `stored:"61"` // the network's number of a file with what its check of the document found; empty: it named none
 

@@ -60,7 +60,7 @@ func (e Entry) Listed() []Registration { return e.evidence().listed(e.Registrati
 // knows by a number of ours.
 func isByNumber(ev Event) bool {
 	switch ev.(type) {
-	case FileIntended, FileStored, FileUnanswered, FileNotTaken, FileRefused, DocumentIntended, DocumentTaken, DocumentRefused, NotificationSeen,
+	case FilesIntended, FilesStored, DocumentIntended, DocumentTaken, DocumentRefused, NotificationSeen,
 		CopyWanted, CopyPut, ValidationKept, ValidationNotFetched:
 		return true
 	}
@@ -202,8 +202,10 @@ func (none) contradicted(State) Attention { return ContradictedByService }
 // is settled by the same bytes under the same number.
 type repeatable struct{ unasked }
 
-func (repeatable) allows(_ *Entry, ev Event) bool {
+func (repeatable) allows(e *Entry, ev Event) bool {
 	switch ev.(type) {
+	case UploadNotSent, UploadUnanswered, DocumentTaken, DocumentRefused: // of what was announced
+		return e.sentAs() != nil || e.FilesUnderWay > 0
 	case RegisterIntended, UploadIntended, WindowClosed, StatusSeen, UploadAccepted, DeliveryConfirmed:
 		return false
 	}

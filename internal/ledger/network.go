@@ -38,9 +38,6 @@ var recipientWords = []string{"", "accepted", "rejected"}
 // String returns the word that people see; empty: the recipient said nothing.
 func (w RecipientWord) String() string { return wordOf(recipientWords, int(w)) }
 
-// maySend reports whether something of the document may be sent now.
-func (e *Entry) maySend() bool { return !e.NeedsReconcile && e.Route.IsNotified() }
-
 // sentAs returns the registration of the document under its present number; nil: this ledger knows of no POST with it. The lost part of the
 // ledger may have sent it: see [Registration.FromLostPart].
 func (e *Entry) sentAs() *Registration {
@@ -67,97 +64,51 @@ func (e Entry) MayBeSentByLostPart() bool {
 // NetworkNumber returns the number under which the document goes to the network, see [archive.NewBumID]. It is the same each time.
 func (e Entry) NetworkNumber() archive.RemoteID { return archive.NewBumID(e.ID.String()) }
 
-// FileIntended is committed before a POST with one file of the document.
-type FileIntended struct{}
+// FilesIntended is committed before the POSTs with the files of the document
+// that are not stored yet.
+type FilesIntended struct{ Count uint32 }
 
 // JournalName implements Event.
-func (FileIntended) JournalName() string { return "file-intended" }
+func (FilesIntended) JournalName() string { return "files-intended" }
 
-func (FileIntended) apply(e *Entry, _ archive.Instant) error {
-	if !e.maySend() || e.sentAs() != nil {
+func (ev FilesIntended) apply(e *Entry, _ archive.Instant) error {
+	if e.NeedsReconcile || e.sentAs() != nil || ev.Count == 0 {
 		return ErrIllegal // a document that was sent names its files
 	}
 	if e.State == Packaged {
 		e.enterState(Sending)
 	}
-	// From this commit on the network may have the file. If it does and nobody hears of it, the file is stored once more: no document
-	// names the first copy, and the audit counts it.
-	e.FilePosts++
+	// After a crash the network may have each of them. They are stored once
+	// more: no document names the first copies, and the audit counts them.
+	e.LostFiles, e.FilesUnderWay = e.LostFiles+e.FilesUnderWay, ev.Count
 	return nil
 }
 
-// FileStored says under which number the network has the next file of the document.
-type FileStored struct {
-	ID      archive.FileID
-	Request archive.RequestID // of the call
+// FilesStored says under which numbers the network has the next files of the
+// document. Further ones may still be under way.
+type FilesStored struct {
+	IDs     []archive.FileID
+	Request archive.RequestID // of the last call
 }
 
 // JournalName implements Event.
-func (FileStored) JournalName() string { return "file-stored" }
+func (FilesStored) JournalName() string { return "files-stored" }
 
-func (ev FileStored) apply(e *Entry, _ archive.Instant) error {
-	if !e.Route.IsNotified() || ev.ID == "" || e.FileAnswers == e.FilePosts {
+func (ev FilesStored) apply(e *Entry, _ archive.Instant) error {
+	if len(ev.IDs) == 0 || slices.Contains(ev.IDs, "") || len(ev.IDs) > int(e.FilesUnderWay) {
 		return ErrIllegal
 	}
-	e.FileAnswers++
-	e.StoredFiles, e.SentRequest = append(slices.Clip(e.StoredFiles), ev.ID), ev.Request
+	e.FilesUnderWay -= uint32(len(ev.IDs))
+	e.StoredFiles, e.SentRequest = append(slices.Clip(e.StoredFiles), ev.IDs...), ev.Request
 	e.Attempt, e.NotBefore, e.Cause = 0, time.Time{}, Cause{} // the next act begins its own retries
 	return nil
 }
 
-// FileUnanswered says that the network may have the file, under a number that nobody knows.
-type FileUnanswered struct {
-	NotBefore time.Time
-	Cause     Cause
-}
-
-// JournalName implements Event.
-func (FileUnanswered) JournalName() string { return "file-unanswered" }
-
-func (ev FileUnanswered) apply(e *Entry, _ archive.Instant) error {
-	if !e.Route.IsNotified() {
-		return ErrIllegal
-	}
-	// FilePosts stays ahead of FileAnswers: that is how many files the network may have that no document names.
-	e.postpone(ev.NotBefore, ev.Cause)
-	return nil
-}
-
-// FileNotTaken says that the network certainly does not have the file, and that the document is not the reason.
-type FileNotTaken struct {
-	NotBefore time.Time
-	Cause     Cause
-}
-
-// JournalName implements Event.
-func (FileNotTaken) JournalName() string { return "file-not-taken" }
-
-func (ev FileNotTaken) apply(e *Entry, _ archive.Instant) error {
-	if !e.Route.IsNotified() || e.FileAnswers == e.FilePosts {
-		return ErrIllegal
-	}
-	e.FileAnswers++
-	e.postpone(ev.NotBefore, ev.Cause)
-	return nil
-}
-
-// FileRefused says that the network refuses a file for what it is. Its document was never sent, so it is rejected.
-type FileRefused struct{ Cause Cause }
-
-// JournalName implements Event.
-func (FileRefused) JournalName() string { return "file-refused" }
-
-func (ev FileRefused) apply(e *Entry, _ archive.Instant) error {
-	if !e.Route.IsNotified() || e.sentAs() != nil || e.FileAnswers == e.FilePosts {
-		return ErrIllegal
-	}
-	e.FileAnswers++
-	if e.underPresentNumber() != nil { // the lost part of a ledger may have sent the document: nobody may be told that it was not
-		e.enterQuarantine(ev.Cause)
-		return nil
-	}
-	e.enterState(Rejected)
-	e.Cause = ev.Cause
+// postponeFiles ends the announcement of the files that are still under way. The
+// network may have lost of them.
+func (e *Entry) postponeFiles(lost uint32, until time.Time, why Cause) error {
+	e.LostFiles, e.FilesUnderWay = e.LostFiles+lost, 0
+	e.postpone(until, why)
 	return nil
 }
 
@@ -168,7 +119,7 @@ type DocumentIntended struct{ Body archive.Digest }
 func (DocumentIntended) JournalName() string { return "document-intended" }
 
 func (ev DocumentIntended) apply(e *Entry, at archive.Instant) error {
-	if !e.maySend() || ev.Body.IsZero() {
+	if e.NeedsReconcile || ev.Body.IsZero() || e.FilesUnderWay > 0 {
 		return ErrIllegal
 	}
 	r := e.sentAs()
@@ -206,7 +157,7 @@ func (DocumentTaken) JournalName() string { return "document-taken" }
 
 func (ev DocumentTaken) apply(e *Entry, at archive.Instant) error {
 	r := e.sentAs()
-	if r == nil || !e.Route.IsNotified() || r.UploadIntents == 0 || ev.WasKnown && !r.hasEarlierUnanswered() {
+	if r == nil || r.UploadIntents == 0 || ev.WasKnown && !r.hasEarlierUnanswered() {
 		return ErrIllegal
 	}
 	e.SentRequest = ev.Request
@@ -236,10 +187,11 @@ func (e Entry) HasEarlierUnanswered() bool {
 	return r != nil && r.hasEarlierUnanswered()
 }
 
-// CountUnusedFiles returns how many files the network may have of the entry that no document uses, at most: files whose sending was never
-// answered, and those that were stored for a document which the network never took.
+// CountUnusedFiles returns how many files the network may have of the entry
+// that no document uses, at most: files whose numbers nobody knows, and those
+// that were stored for a document which the network never took.
 func (e Entry) CountUnusedFiles() int {
-	n := int(e.FilePosts) - min(int(e.FilePosts), int(e.FileAnswers))
+	n := int(e.LostFiles) + int(e.FilesUnderWay)
 	for _, r := range e.Registrations {
 		if r.Generation == e.Generation && (r.Fate == Stored || r.Fate == Succeeded || r.Fate == Lapsed) && !e.Body.IsZero() {
 			return n // its document names the files that are listed
@@ -251,9 +203,10 @@ func (e Entry) CountUnusedFiles() int {
 	return n + len(e.StoredFiles)
 }
 
-// DocumentRefused says that the network refuses the document for what it is. If
-// an earlier attempt was left unanswered, that one is still unknown, and a
-// notification or an operator decides.
+// DocumentRefused says that the network refuses the document, or a file of it,
+// for what it is. If an earlier attempt to send the document was left
+// unanswered, that one is still unknown, and a notification or an operator
+// decides.
 type DocumentRefused struct{ Cause Cause }
 
 // JournalName implements Event.
@@ -261,15 +214,16 @@ func (DocumentRefused) JournalName() string { return "document-refused" }
 
 func (ev DocumentRefused) apply(e *Entry, at archive.Instant) error {
 	r := e.sentAs()
-	if r == nil || !e.Route.IsNotified() {
-		return ErrIllegal
-	}
-	if !r.countWithoutEffect() {
+	e.FilesUnderWay = 0
+	// The lost part of a ledger may have sent the document.
+	if r == nil && e.underPresentNumber() != nil || r != nil && !r.countWithoutEffect() {
 		e.enterQuarantine(ev.Cause)
 		return nil
 	}
-	r.Fate = Declined
-	e.closeTicket(at.Wall)
+	if r != nil {
+		r.Fate = Declined
+		e.closeTicket(at.Wall)
+	}
 	e.enterState(Rejected)
 	e.Cause = ev.Cause
 	return nil
@@ -284,7 +238,7 @@ func (NotificationSeen) JournalName() string { return "notification-seen" }
 func (ev NotificationSeen) apply(e *Entry, at archive.Instant) error {
 	n := ev.Notification
 	r := e.findRegistration(n.Document)
-	if r == nil || !e.Route.IsNotified() || n.AcknowledgementID == "" {
+	if r == nil || n.AcknowledgementID == "" {
 		return ErrIllegal
 	}
 	// The number may be that of another document: what is told of it is kept, and decides nothing about this one.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"testing"
 
 	"vaultd/internal/archive"
@@ -26,8 +27,10 @@ func networkEntry() Entry {
 
 var (
 	body = DocumentIntended{archive.Digest{7}}
-	sent = []Event{FileIntended{}, FileStored{ID: "f"}, body, DocumentTaken{}}
+	sent = []Event{FilesIntended{Count: 1}, filesStored("f"), body, DocumentTaken{}}
 )
+
+func filesStored(ids ...archive.FileID) FilesStored { return FilesStored{IDs: ids} }
 
 // I13, I12: the words of the network in any order. A final word stays, and one that denies it is told aloud.
 func TestNotificationSeen_I13_AnyOrder(t *testing.T) {
@@ -84,9 +87,13 @@ func TestDocumentTaken_I2_KnownOnlyAfterAnUnansweredTry(t *testing.T) {
 
 // I9: files that the network may have and no document names are counted.
 func TestFiles_I9_UnknownOnesAreCounted(t *testing.T) {
-	e := applied(t, networkEntry(), FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{ID: "a"}, FileIntended{}, FileNotTaken{}, FileIntended{}, FileStored{ID: "b"}, body)
-	kit.Check(t, e.FilePosts == 4 && e.FileAnswers == 3 && len(e.StoredFiles) == 2,
-		"%d POSTs, %d answers, %q", e.FilePosts, e.FileAnswers, e.StoredFiles)
+	e := applied(t, networkEntry(), FilesIntended{Count: 3}, UploadUnanswered{}, FilesIntended{Count: 3}, filesStored("a"), UploadNotSent{}, FilesIntended{Count: 2}, filesStored("b"))
+	kit.Fails(t, "the document is announced while a file is under way", kit.Err(Transition(e, body, at(0))), ErrIllegal)
+	// After a crash the network may have both that were under way.
+	e = applied(t, e, FilesIntended{Count: 1}, filesStored("c"), body)
+	kit.Check(t, e.LostFiles == 2 && e.FilesUnderWay == 0 && len(e.StoredFiles) == 3,
+		"%d lost, %d under way, %q", e.LostFiles, e.FilesUnderWay, e.StoredFiles)
+	kit.Fails(t, "a file is stored after the document is announced", kit.Err(Transition(e, FilesIntended{Count: 1}, at(0))), ErrIllegal)
 }
 
 // I2: a document in doubt that a person releases goes under the same number, so the network refuses it where it has it. Only where the number
@@ -141,7 +148,7 @@ func TestReleased_I12_NumberTaken(t *testing.T) {
 // I2, I8, I13: the lost part of a ledger may have sent a document that was only packed, or half sent, in the copy. Its number is listed, so what
 // the network still tells ends it; released, it goes under the same number with its files stored anew, and "it is known" is a success.
 func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
-	for name, before := range map[string][]Event{"Packaged": nil, "FileUnderWay": {FileIntended{}}, "FileStored": {FileIntended{}, FileStored{ID: "old"}}} {
+	for name, before := range map[string][]Event{"Packaged": nil, "FileUnderWay": {FilesIntended{Count: 1}}, "FileStored": {FilesIntended{Count: 1}, filesStored("old")}} {
 		t.Run(name, func(t *testing.T) {
 			e := applied(t, networkEntry(), append(before, ReconcileRequired{})...)
 			if e.State != Quarantined || !e.MayBeSentByLostPart() {
@@ -153,8 +160,8 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 			kit.Want(t, "the network calls it delivered",
 				applied(t, e, told("TechnicalAccept", "Delivered")).State, Delivered)
 			kit.Want(t, "a file is refused, though the lost part may have sent the document",
-				applied(t, e, Released{byPerson}, FileIntended{}, FileRefused{}).State, Quarantined)
-			e = applied(t, e, Released{byPerson}, FileIntended{}, FileStored{ID: "new"}, body)
+				applied(t, e, Released{byPerson}, FilesIntended{Count: 1}, DocumentRefused{}).State, Quarantined)
+			e = applied(t, e, Released{byPerson}, FilesIntended{Count: 1}, filesStored("new"), body)
 			kit.Check(t, len(e.Registrations) == 1 && e.HasEarlierUnanswered() && !e.PossibleDouble,
 				"entry = %+v, want one number, an earlier unanswered POST and no double", e)
 			if known := applied(t, e, DocumentTaken{WasKnown: true}); known.State != Uploaded || !known.Body.IsZero() || !known.Registrations[0].Sent.IsZero() {
@@ -174,7 +181,7 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 // I9: the files that the network may have and no document uses are never counted too few: also those that were stored for a document which it
 // never took, or under a number that was given up.
 func TestCountUnusedFiles_I9_AnUpperBound(t *testing.T) {
-	stored := []Event{FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{ID: "a"}, FileIntended{}, FileStored{ID: "b"}}
+	stored := []Event{FilesIntended{Count: 2}, UploadUnanswered{}, FilesIntended{Count: 2}, filesStored("a", "b")}
 	for name, row := range map[string]struct {
 		then []Event
 		want int
@@ -184,11 +191,11 @@ func TestCountUnusedFiles_I9_AnUpperBound(t *testing.T) {
 		"Delivered":     {[]Event{body, DocumentTaken{}, told("TechnicalAccept", "Delivered")}, 1},
 		"Undelivered":   {[]Event{body, DocumentTaken{}, told("TechnicalReject", "Undelivered")}, 1},
 		"Refused":       {[]Event{body, DocumentRefused{}}, 3},
-		"FileRefused":   {[]Event{FileIntended{}, FileRefused{}}, 3},
+		"FileRefused":   {[]Event{FilesIntended{Count: 1}, DocumentRefused{}}, 3},
 		"ClosedInDoubt": {[]Event{body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Closed{byPerson}}, 3},
-		"NextNumber":    {[]Event{body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson}, FileIntended{}, FileStored{ID: "c"}, DocumentIntended{archive.Digest{9}}, DocumentTaken{}}, 3},
+		"NextNumber":    {[]Event{body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson}, FilesIntended{Count: 1}, filesStored("c"), DocumentIntended{archive.Digest{9}}, DocumentTaken{}}, 3},
 	} {
-		if e := applied(t, networkEntry(), append(stored[:6:6], row.then...)...); e.CountUnusedFiles() != row.want {
+		if e := applied(t, networkEntry(), append(slices.Clip(stored), row.then...)...); e.CountUnusedFiles() != row.want {
 			t.Errorf("%s: %d, want %d: %+v", name, e.CountUnusedFiles(), row.want, e)
 		}
 	}

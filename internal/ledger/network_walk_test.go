@@ -17,7 +17,7 @@ type heard struct{ delivered, undelivered bool }
 func TestTransition_I13_NoticesLostAndRepeated(t *testing.T) {
 	words := []NotificationSeen{told("TechnicalAccept", "ReceivedForProcessing"), told("TechnicalAccept", "Delivered"), told("TechnicalReject", "Undelivered"),
 		told("TechnicalReject", "InvalidContent"), told("BusinessReject", "DocumentRejected"), told("BusinessAccept", "DocumentAccepted"), told("TechnicalInformation", "ConversionStarted")}
-	acts := []Event{FileIntended{}, FileStored{ID: "f"}, FileUnanswered{}, FileNotTaken{}, FileRefused{}, body, body, body, DocumentIntended{archive.Digest{8}},
+	acts := []Event{FilesIntended{Count: 2}, filesStored("f"), filesStored("f", "g"), body, body, body, DocumentIntended{archive.Digest{8}},
 		DocumentTaken{}, DocumentTaken{WasKnown: true}, DocumentRefused{}, UploadUnanswered{}, UploadNotSent{}, Released{byPerson}, Closed{byPerson}}
 	ends := map[State]int{}
 	contradicted := 0
@@ -93,8 +93,9 @@ func checkNetworkStep(t *testing.T, seed uint64, before, after Entry) {
 		t.Fatalf("seed %d: I2: another number without a flag", seed)
 	case before.sentAs() != nil && after.Generation == before.Generation && after.Body != before.Body:
 		t.Fatalf("seed %d: I10: other bytes under one number", seed)
-	case after.FileAnswers > after.FilePosts || len(after.StoredFiles) > int(after.FileAnswers):
-		t.Fatalf("seed %d: I9: %d files, %d POSTs, %d answers", seed, len(after.StoredFiles), after.FilePosts, after.FileAnswers)
+	case after.LostFiles < before.LostFiles, len(after.StoredFiles) < len(before.StoredFiles) && int(after.LostFiles) < len(before.StoredFiles),
+		after.sentAs() != nil && after.FilesUnderWay > 0:
+		t.Fatalf("seed %d: I9: %d files, %d lost, %d under way", seed, len(after.StoredFiles), after.LostFiles, after.FilesUnderWay)
 	}
 }
 

@@ -256,7 +256,7 @@ func (e *Entry) releaseToNetwork() {
 		e.Generation++
 		e.ID = e.FirstID.Generation(int(e.Generation))
 		// Files belong to a number, too. No document will name these, so they count as ones of which nothing is known.
-		e.FileAnswers -= min(e.FileAnswers, uint16(len(e.StoredFiles)))
+		e.LostFiles += uint32(len(e.StoredFiles))
 		e.StoredFiles, e.Body = nil, archive.Digest{}
 		e.Copy = NoCopy // so does a copy: the archive knows it by the number
 	}

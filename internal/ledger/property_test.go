@@ -253,9 +253,7 @@ func canary(v reflect.Value) {
 			v.SetBytes([]byte("canary"))
 			return
 		}
-		if v.Len() == 0 {
-			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		}
+		v.Set(reflect.MakeSlice(v.Type(), max(v.Len(), 1), max(v.Len(), 1))) // the old one belongs to the sample
 		for i := range v.Len() {
 			canary(v.Index(i))
 		}

@@ -184,8 +184,8 @@ type UploadNotSent struct {
 func (UploadNotSent) JournalName() string { return "upload-not-sent" }
 
 func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
-	if e.Route.IsNotified() && e.sentAs() == nil { // a file of it was announced, and the document was not
-		return ErrIllegal
+	if e.FilesUnderWay > 0 { // the document itself is announced after them
+		return e.postponeFiles(0, ev.NotBefore, ev.Cause)
 	}
 	// An earlier attempt that a crash or a lost answer left open may still have stored bytes: then the entry stays in sending.
 	if r := e.Current(); r.countWithoutEffect() {
@@ -209,8 +209,8 @@ type UploadUnanswered struct {
 func (UploadUnanswered) JournalName() string { return "upload-unanswered" }
 
 func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
-	if e.Route.IsNotified() && e.sentAs() == nil { // as above
-		return ErrIllegal
+	if e.FilesUnderWay > 0 { // it is one of them
+		return e.postponeFiles(1, ev.NotBefore, ev.Cause)
 	}
 	// The state stays sending: the same bytes to the same address cannot make a second document.
 	e.postpone(ev.NotBefore, ev.Cause)

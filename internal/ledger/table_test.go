@@ -106,14 +106,16 @@ func neverPacked(e *Entry) {
 	}
 }
 
-// overNetwork makes an entry one that goes over the business network. It has a file there, and another POST of a file is announced.
+// overNetwork makes an entry one that goes over the business network. It has a file there, and another file is under way.
 func overNetwork(e *Entry) {
 	byNetwork(e)
 	if e.State == Sending {
 		e.Registrations = nil
 	}
-	e.StoredFiles, e.FilePosts, e.FileAnswers = []archive.FileID{"f"}, 2, 1
+	e.StoredFiles, e.FilesUnderWay, e.LostFiles = []archive.FileID{"f"}, 1, 1
 }
+
+func noFileUnderWay(e *Entry) { e.FilesUnderWay = 0 }
 
 // byNetwork makes an entry one that goes over the business network, with its document announced where it was sent.
 func byNetwork(e *Entry) {
@@ -257,19 +259,24 @@ var stateTable = []row{
 	{"released by pdf", Released{byPerson}, "                -  -  -  -  -  -  -  pa -  -  -  -  pa", byPDF},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
-	{"file-intended", FileIntended{}, "                      -  -  se -  -  =  -  -  -  -  -  -  - ", overNetwork},
-	{"file-intended, document announced", FileIntended{}, "  -  -  se -  -  -  -  -  -  -  -  -  - ", byNetwork},
-	{"file-intended to the vault", FileIntended{}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
-	{"file-intended, unreconciled", FileIntended{}, "        -  -  -  -  -  -  -  -  -  -  -  -  - ", all(overNetwork, unreconciled)},
-	{"file-stored", FileStored{ID: "g"}, "                       -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
-	{"file-stored without a number", FileStored{}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", overNetwork},
-	{"file-stored, not announced", FileStored{ID: "g"}, "        -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
-	{"file-unanswered", FileUnanswered{}, "                  -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
-	{"file-not-taken", FileNotTaken{}, "                     -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
-	{"file-refused", FileRefused{}, "                        -  -  -  -  -  re -  -  -  -  -  -  - ", overNetwork},
-	{"file-refused, document announced", FileRefused{}, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"files-intended", FilesIntended{Count: 2}, "            -  -  se -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"files-intended, none", FilesIntended{}, "              -  -  -  -  -  -  -  -  -  -  -  -  - ", overNetwork},
+	{"files-intended, document announced", FilesIntended{Count: 1}, "-  -  se -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"files-intended to the vault", FilesIntended{Count: 1}, "-  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"files-intended, unreconciled", FilesIntended{Count: 1}, "-  -  -  -  -  -  -  -  -  -  -  -  - ", all(overNetwork, unreconciled)},
+	{"files-stored", filesStored("g"), "                     -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"files-stored, more than announced", filesStored("g", "h"), "-  -  -  -  -  -  -  -  -  -  -  -  - ", overNetwork},
+	{"files-stored, none", FilesStored{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", overNetwork},
+	{"files-stored without a number", filesStored(""), "     -  -  -  -  -  -  -  -  -  -  -  -  - ", overNetwork},
+	{"files-stored, not announced", filesStored("g"), "      -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"upload-unanswered, of a file", UploadUnanswered{}, "   -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"upload-not-sent, of a file", UploadNotSent{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"upload-not-sent, no file announced", UploadNotSent{}, "-  -  -  -  -  -  -  -  -  -  -  -  - ", all(overNetwork, noFileUnderWay)},
+	{"document-refused, for a file", DocumentRefused{}, "    -  -  -  -  -  re -  -  -  -  -  -  - ", overNetwork},
+	{"document-refused, nothing announced", DocumentRefused{}, "-  -  -  -  -  -  -  -  -  -  -  -  - ", all(overNetwork, noFileUnderWay)},
+	{"document-intended, a file under way", DocumentIntended{archive.Digest{7}}, "- -  -  -  -  -  -  -  -  -  -  -  - ", overNetwork},
 	{"document-intended", DocumentIntended{archive.Digest{7}}, " - -  se -  -  =  -  -  -  -  -  -  - ", byNetwork},
-	{"document-intended, after its files", DocumentIntended{archive.Digest{7}}, "-  -  se -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"document-intended, after its files", DocumentIntended{archive.Digest{7}}, "-  -  se -  -  =  -  -  -  -  -  -  - ", all(overNetwork, noFileUnderWay)},
 	{"document-intended, other body", DocumentIntended{archive.Digest{8}}, "-  -  se -  -  -  -  -  -  -  -  -  - ", byNetwork},
 	{"document-intended, no body", DocumentIntended{}, "     -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
 	{"document-intended by pdf", DocumentIntended{archive.Digest{7}}, "- - -  -  -  -  -  -  -  -  -  -  - ", byPDF},

@@ -57,14 +57,14 @@ func statesFor(ev Event) []State {
 		return []State{Packaged, Registering}
 	case Resealed:
 		return []State{Packaged, Registering, Registered, Sending}
-	case FileIntended, DocumentIntended:
+	case FilesIntended, DocumentIntended:
 		return []State{Packaged, Sending}
 	case RegisterUnanswered, RegisterNotTaken, BatchRefused, RegisterRefused, TicketReceived, AnswerMixedUp:
 		return []State{Registering}
 	case UploadIntended, WindowClosed:
 		return []State{Registered, Sending}
 	case UploadNotSent, UploadUnanswered, UploadRefused, UploadAccepted, DeliveryConfirmed,
-		FileStored, FileUnanswered, FileNotTaken, FileRefused, DocumentTaken, DocumentRefused, CopyWanted:
+		FilesStored, DocumentTaken, DocumentRefused, CopyWanted:
 		return []State{Sending}
 	case Released:
 		return []State{Unclear, Quarantined}

@@ -195,9 +195,6 @@ func (d Dossier) addRegistrations(p *Page, c Clock) {
 		return
 	}
 	p.AddHeading(fmt.Sprintf(WordsOf(e.Route).posts, e.Posts, e.Answers))
-	if e.FilePosts > 0 {
-		fmt.Fprintf(p, "  files: %d sent, %d answered, %d stored\n", e.FilePosts, e.FileAnswers, len(e.StoredFiles))
-	}
 	for i, r := range e.Registrations {
 		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), WordsOf(e.Route).explainFate(r.Fate))
 		if i == len(e.Registrations)-1 {

@@ -48,7 +48,7 @@ func markedEntries(r ledger.Route, state ledger.State) (all []ledger.Entry) {
 		func(e *ledger.Entry) { e.Contradicted = true }, func(e *ledger.Entry) { e.Resolved = true }, func(e *ledger.Entry) { e.Contradicted, e.Resolved = true, true },
 		func(e *ledger.Entry) { e.Recipient = ledger.RecipientAccepted }, func(e *ledger.Entry) { e.Recipient = ledger.RecipientRejected }, func(e *ledger.Entry) { e.Means = ledger.EmailDelivery },
 		func(e *ledger.Entry) { e.Cause = ledger.Cause{Code: ledger.CauseNumberTaken} }, func(e *ledger.Entry) { e.Cause = ledger.Cause{Code: ledger.CauseSourceChanged} },
-		func(e *ledger.Entry) { e.NeedsReconcile = true }, func(e *ledger.Entry) { e.FilePosts, e.FileAnswers, e.StoredFiles = 2, 1, []archive.FileID{"f"} },
+		func(e *ledger.Entry) { e.NeedsReconcile = true }, func(e *ledger.Entry) { e.FilesUnderWay, e.LostFiles, e.StoredFiles = 1, 1, []archive.FileID{"f"} },
 		func(e *ledger.Entry) { e.ID, e.Registrations = archive.ID{}, nil },
 	} {
 		e := base

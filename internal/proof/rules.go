@@ -18,6 +18,7 @@ var (
 	reconcileRequired = ledger.ReconcileRequired{}.JournalName()
 	statusSeen        = ledger.StatusSeen{}.JournalName()
 	notificationSeen  = ledger.NotificationSeen{}.JournalName()
+	filesStored       = ledger.FilesStored{}.JournalName() // the intent stands for those that are still under way
 	validationKept    = ledger.ValidationKept{}.JournalName()
 )
 
@@ -31,11 +32,11 @@ func namesOf(evs ...ledger.Event) map[string]bool {
 
 var (
 	// intents announce a remote call or a move.
-	intents = namesOf(ledger.RegisterIntended{}, ledger.UploadIntended{}, ledger.FileIntended{}, ledger.DocumentIntended{}, ledger.PlaceIntended{}, ledger.DisposeIntended{})
+	intents = namesOf(ledger.RegisterIntended{}, ledger.UploadIntended{}, ledger.FilesIntended{}, ledger.DocumentIntended{}, ledger.PlaceIntended{}, ledger.DisposeIntended{})
 	// outcomes report a remote call or a move that an intent announced.
 	outcomes = namesOf(ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{}, ledger.RegisterRefused{}, ledger.AnswerMixedUp{}, ledger.TicketReceived{},
 		ledger.UploadNotSent{}, ledger.UploadUnanswered{}, ledger.UploadRefused{}, ledger.UploadAccepted{}, ledger.DeliveryConfirmed{},
-		ledger.FileStored{}, ledger.FileUnanswered{}, ledger.FileNotTaken{}, ledger.FileRefused{}, ledger.DocumentTaken{}, ledger.DocumentRefused{},
+		ledger.DocumentTaken{}, ledger.DocumentRefused{},
 		ledger.Placed{}, ledger.Disposed{})
 	// answers are the outcomes that answer a POST of a registration.
 	answers = namesOf(ledger.RegisterNotTaken{}, ledger.BatchRefused{}, ledger.RegisterRefused{}, ledger.TicketReceived{})
@@ -45,7 +46,7 @@ var (
 
 // lineRules are the rules of the lines of entries.
 var lineRules = []rule[item]{
-	{"I11", func(it *item, l *readLine) bool { return outcomes[l.Event] && !it.intent }, "without an intent before it"},
+	{"I11", func(it *item, l *readLine) bool { return (outcomes[l.Event] || l.Event == filesStored) && !it.intent }, "without an intent before it"},
 	{"I2", func(it *item, l *readLine) bool {
 		return !it.old && l.isSuccess() && it.success != (short{}) && it.success != noSuccess && it.success != l.remote && !strings.Contains(l.Flags, "double")
 	}, "a second registration is archived, and the entry does not say so"},

@@ -209,7 +209,7 @@ func TestDelivered_I12_NetworkNeedsAndMarks(t *testing.T) {
 		"sent-differs":          func(e *ledger.Entry) { e.Cause.Code = ledger.CauseSourceChanged },
 		"rejected":              func(e *ledger.Entry) { e.State, e.Source = ledger.Rejected, ledger.Returned },
 		"quarantined": func(e *ledger.Entry) {
-			e.State, e.Source, e.FilePosts, e.FileAnswers = ledger.Quarantined, ledger.Claimed, 3, 1
+			e.State, e.Source, e.FilesUnderWay, e.LostFiles = ledger.Quarantined, ledger.Claimed, 1, 1
 		},
 		"contradicted": func(e *ledger.Entry) { e.State, e.Source, e.Contradicted = ledger.Rejected, ledger.Returned, true },
 		"copy-waits":   func(e *ledger.Entry) { e.Source, e.Cause.Code = ledger.Claimed, ledger.CauseCopyWaits },

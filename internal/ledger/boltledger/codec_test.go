@@ -83,7 +83,7 @@ func goldenEntry() ledger.Entry {
 		Dest: "_archived/2026-11/Müller 4711", SeenAt: goldenTime(7), RegisteredAt: goldenTime(8), UploadedAt: goldenTime(9),
 		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), NeedsReconcile: true, Pruned: ledger.RegistrationsPruned{Unsent: 300, Lapsed: 2}, DuplicateConfirmed: true,
 		Number: archive.NumberDigest{1, 15: 3}, SameNumber: archive.Key{6}, StrangeDate: true, Reviewed: true,
-		StoredFiles: []archive.FileID{"5f0e1c2d3b4a596877665544", "f-2"}, FilePosts: 3, FileAnswers: 2, Body: sum("body"), Recipient: ledger.RecipientRejected, Means: "MailDelivery", Asks: "BusinessReject/RepaymentFailed",
+		StoredFiles: []archive.FileID{"5f0e1c2d3b4a596877665544", "f-2"}, FilesUnderWay: 3, LostFiles: 2, Body: sum("body"), Recipient: ledger.RecipientRejected, Means: "MailDelivery", Asks: "BusinessReject/RepaymentFailed",
 	}
 }
 

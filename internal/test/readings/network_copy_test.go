@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
@@ -300,7 +301,12 @@ func TestReading_I2_NetworkPackageDamagedUnderWay(t *testing.T) {
 // I2, I8: a package that goes missing after its document was announced is no attempt: nothing left. So a number that the network has already
 // is somebody else's, and no success of ours.
 func TestReading_I8_NetworkPackageGoneBeforeItsPOST(t *testing.T) {
-	s, d := sending(setup{}, "", "")
+	s, d := sending(setup{faults: func(op string, n int) emulator.Fault {
+		if op == "network-send" && n == 1 { // its document is announced once more, by itself
+			return emulator.Fault{Kind: emulator.Refuse}
+		}
+		return emulator.Fault{}
+	}}, "", "")
 	var gone atomic.Value // the number of the document whose package goes
 	var opened atomic.Pointer[daemon.Daemon]
 	s.daemon = func(dc *daemon.Config) {
@@ -311,7 +317,7 @@ func TestReading_I8_NetworkPackageGoneBeforeItsPOST(t *testing.T) {
 				return nil
 			}
 			return opened.Load().Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
-				if e.Route != ledger.Network || e.State != ledger.Sending || !e.WasDocumentSent() || gone.Load() != nil {
+				if e.Route != ledger.Network || e.State != ledger.Sending || !e.WasDocumentSent() || e.Current().UploadIntents < 2 || gone.Load() != nil {
 					return nil
 				}
 				gone.Store(string(e.NetworkNumber()))

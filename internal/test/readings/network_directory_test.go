@@ -68,7 +68,7 @@ func (d *networkDrop) asked() (n int) {
 
 func (d *networkDrop) isHeld(n int) bool {
 	e := d.entry(n)
-	return e.State == ledger.Packaged && e.Cause.Code == ledger.CauseRecipientNotListed && e.Attention() == ledger.RecipientNotListed && e.FilePosts == 0
+	return e.State == ledger.Packaged && e.Cause.Code == ledger.CauseRecipientNotListed && e.Attention() == ledger.RecipientNotListed && e.CountUnusedFiles() == 0
 }
 
 // restart ends the daemon and starts it anew, with nothing but what is on disk.
@@ -140,7 +140,7 @@ func TestReading_I24_DirectoryThatFailsPausesTheRoute(t *testing.T) {
 				}
 				for n := range 3 {
 					e := d.entry(n)
-					kit.Need(t, e.FilePosts <= 0 && e.Cause.Code != ledger.CauseRecipientNotListed, "no answer was taken for one: %+v", e)
+					kit.Need(t, e.CountUnusedFiles() == 0 && e.Cause.Code != ledger.CauseRecipientNotListed, "no answer was taken for one: %+v", e)
 				}
 				return false
 			})

@@ -1,6 +1,7 @@
 package readings
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -257,6 +258,54 @@ func TestReading_I9_FilesThatTheNetworkMayHave(t *testing.T) {
 		}
 		kit.Need(t, lost.Load() != 0, "no answer was lost: the test shows nothing")
 		kit.Want(t, "files that no document names", unused, int(lost.Load()))
+	})
+}
+
+// disturbed is a service in whose first Compose something happens.
+type disturbed struct {
+	ingest.Sender
+	calls *atomic.Int32
+	first func() error
+}
+
+func (s disturbed) Compose(p archive.Package, document archive.Digest, files []archive.FileID) (archive.NetworkBody, error) {
+	if len(files) > 0 && s.calls.Add(1) == 1 {
+		if err := s.first(); err != nil {
+			return archive.NetworkBody{}, err
+		}
+	}
+	return s.Sender.Compose(p, document, files)
+}
+
+// I10: the files of a document are stored, and then its package turns out to be
+// unreadable, or a person changes its entry. What is stored stays stored: no
+// file goes twice.
+func TestReading_I10_NetworkFilesStayStored(t *testing.T) {
+	kit.Rows(t, map[string]func(*networkDrop) error{
+		"PackageIsUnreadable": func(*networkDrop) error { return errors.New("bad ZIP") },
+		"PersonHoldsIt": func(d *networkDrop) error {
+			e := d.entries()[0]
+			d.w.daemon.Ledger().Submit([]ledger.Change{{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Held{}, ledger.Unheld{}}, At: archive.Instant{Wall: time.Now()}}}, func(rs []ledger.Result) {
+				kit.Must(d.w.t, rs[0].Err)
+			})
+			return nil
+		},
+	}, func(t *testing.T, first func(*networkDrop) error) {
+		s, d := sending(setup{}, "")
+		d.route = func(r *ingest.Route, _ *networkapi.Client) {
+			r.Sender = disturbed{r.Sender, new(atomic.Int32), func() error { return first(d) }}
+		}
+		virtual(t, s, func(t *testing.T, w *world) {
+			d.rests(24*hour, isDelivered)
+			stored := 0
+			for _, c := range w.sentTo(apiHost) {
+				if c.path == "/v2/files" {
+					stored++
+				}
+			}
+			kit.Want(t, "files that were sent", stored, 2)
+			kit.Want(t, "files that no document uses", d.entries()[0].CountUnusedFiles(), 0)
+		})
 	})
 }
 
