@@ -9,7 +9,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/config"
 	"vaultd/internal/dropwork"
-	"vaultd/internal/ingest"
+	"vaultd/internal/present"
 )
 
 func accountWord(account string) string { return cmp.Or(account, "service.auth") }
@@ -36,8 +36,8 @@ func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string)
 
 func tryRefusal(name string, r *apicall.Error) tried {
 	switch {
-	case ingest.AdviseOnTheWay(r.Code) != "":
-		t := newFailure("service", name, r.Error(), ingest.AdviceOn(r.Code))
+	case apicall.IsOnTheWay(r.Code):
+		t := newFailure("service", name, r.Error(), present.AdviceOn(r.Code))
 		t.code = exitUnavailable
 		return t
 	case r.Denied:
@@ -45,7 +45,7 @@ func tryRefusal(name string, r *apicall.Error) tried {
 		t.code = exitRights
 		return t
 	case r.Code == "token":
-		return newFailure("credentials", name, r.Error(), ingest.AdviceOn(r.Code))
+		return newFailure("credentials", name, r.Error(), present.AdviceOn(r.Code))
 	case !r.Overloaded() && (r.Outcome == apicall.NotProcessed || r.MayBeAbsent()):
 		return newWarning("credentials", name, "the service has no list of vaults to sign in for, so that they are proven by the first document alone: "+r.Error(), "")
 	}

@@ -10,7 +10,6 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/config"
-	"vaultd/internal/ingest"
 	"vaultd/internal/present"
 )
 
@@ -30,8 +29,8 @@ func (a *app) tryExtracts(ctx context.Context, cfg config.Config) (all []tried) 
 		return append(all, newFailure("extracts", "", err.Error(), "see extracts in the configuration"))
 	}
 	list, err := client.List(ctx, "")
-	if e := apicall.AsError(err); err != nil && ingest.AdviseOnTheWay(e.Code) != "" {
-		return append(all, newFailure("extracts", "", err.Error(), ingest.AdviceOn(e.Code)))
+	if e := apicall.AsError(err); err != nil && apicall.IsOnTheWay(e.Code) {
+		return append(all, newFailure("extracts", "", err.Error(), present.AdviceOn(e.Code)))
 	} else if err != nil && e.Denied {
 		return append(all, newFailure("extracts", "", err.Error(),
 			"look at extracts.auth: extracts have an API user of their own, which needs the right to read them; a change of rights takes five minutes"))

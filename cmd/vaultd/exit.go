@@ -16,7 +16,6 @@ import (
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/selfcheck"
@@ -132,7 +131,7 @@ func exitCodeOf(err error) (code int, hint string) {
 		return exitTemporary, `ask again when "vaultd status" names the catalog no more; until then "vaultd show" finds by key, clientUUID and bumId`
 	}
 	if r, ok := errors.AsType[*apicall.Error](err); ok {
-		return exitCodeOfRemote(r), ingest.AdviceOn(r.Code)
+		return exitCodeOfRemote(r), present.AdviceOn(r.Code)
 	}
 	return exitCodeOfLocal(err)
 }
@@ -141,7 +140,7 @@ func exitCodeOfRemote(r *apicall.Error) int {
 	switch {
 	case r.Overloaded():
 		return exitTemporary
-	case ingest.AdviseOnTheWay(r.Code) != "":
+	case apicall.IsOnTheWay(r.Code):
 		return exitUnavailable
 	case r.Denied: // includes a refused token and an unreadable secret, where no call was made
 		return exitRights

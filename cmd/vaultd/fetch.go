@@ -20,7 +20,6 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/present"
@@ -283,8 +282,8 @@ func downloadError(what wanted, err error) error {
 		return fmt.Errorf("download bumId %s: %w", what.remote, err)
 	case r.Status == http.StatusNotFound:
 		return fail(exitFailed, err, "the archive has no such document; its retention may have ended")
-	case ingest.AdviseOnTheWay(r.Code) != "":
-		return fail(exitUnavailable, err, ingest.AdviceOn(r.Code))
+	case apicall.IsOnTheWay(r.Code):
+		return fail(exitUnavailable, err, present.AdviceOn(r.Code))
 	case r.Denied:
 		return fail(exitRights, err, "renew the secret file; if it is right, ask the provider about rights on this vault")
 	case r.Overloaded():

@@ -69,14 +69,14 @@ func TestJournalHandler_FieldsPriorityAndMessageID(t *testing.T) {
 	log := slog.New(h)
 	log.Debug("entry", "state", "sealed")
 	log.Warn("entry", "key", "06gz", "state", "rejected", "drop", "acme-in", "bumId", "b-1", "cause", "date not understood")
-	log.Error("route paused", "route", "vault ACME", "err", config.Secret("hunter2"))
+	log.Error("route paused", "target", "vault ACME", "err", config.Secret("hunter2"))
 	kit.Need(t, len(got) == 2, "%d records", len(got))
 	for name, want := range map[string]string{"VAULTD_KEY": "06gz", "VAULTD_STATE": "rejected", "VAULTD_DROP": "acme-in",
 		"VAULTD_BUMID": "b-1", "MESSAGE_ID": messageIDs["entry rejected"], "SYSLOG_IDENTIFIER": "vaultd"} {
 		kit.Want(t, name, got[0].fields[name], want)
 	}
-	if got[0].p != journal.PriWarning || got[1].p != journal.PriErr || got[1].fields["VAULTD_ROUTE"] != "vault ACME" {
-		t.Errorf(`got = %v, want got[0].p = journal.PriWarning, got[1].p = journal.PriErr, got[1].fields["VAULTD_ROUTE"] = "vault ACME"`, got)
+	if got[0].p != journal.PriWarning || got[1].p != journal.PriErr || got[1].fields["VAULTD_TARGET"] != "vault ACME" {
+		t.Errorf(`got = %v, want got[0].p = journal.PriWarning, got[1].p = journal.PriErr, got[1].fields["VAULTD_TARGET"] = "vault ACME"`, got)
 	}
 	kit.Want(t, "got[0].message",
 		`entry key=06gz state=rejected drop=acme-in bumId=b-1 cause="date not understood"`, got[0].message)

@@ -14,7 +14,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
 	"vaultd/internal/dropwork"
-	"vaultd/internal/ingest"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
@@ -180,9 +179,9 @@ func describeListFailure(err error) string {
 		may = "service.base_url may be wrong, or what lies on the way to it"
 	case code == "http-401", code == "http-403":
 		may = "the credentials may be wrong, or this user may not see the list"
-	case code == ingest.CauseStandIn:
+	case code == apicall.CodeStandIn:
 		may = "service.base_url is wrong"
-	case code == ingest.CauseProxyAuth, code == "proxy":
+	case code == apicall.CodeProxyAuth, code == apicall.CodeProxy:
 		may = "service.proxy or service.proxy_auth may be wrong"
 	case code == "token":
 		may = "the token endpoint is wrong, or the credentials are"
@@ -191,7 +190,7 @@ func describeListFailure(err error) string {
 	default:
 		return ""
 	}
-	return fmt.Sprintf("%s: %s. What to do: %s", may, r.Error(), ingest.AdviceOn(r.Code))
+	return fmt.Sprintf("%s: %s. What to do: %s", may, r.Error(), present.AdviceOn(r.Code))
 }
 
 // namedVaults is how many listed vaults one advice names.

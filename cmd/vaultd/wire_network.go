@@ -4,8 +4,8 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
-	"vaultd/internal/ingest"
 	"vaultd/internal/networkapi"
+	"vaultd/internal/present"
 )
 
 // networkCallConfig says where the business network is and how to reach it.
@@ -27,8 +27,8 @@ func newNetworkClient(cfg config.Config, env config.Env) (*networkapi.Client, er
 // adviseOnNetwork says what to do about a failed call of the network. may is what the account must be allowed to do, like "ask the directory".
 func adviseOnNetwork(e *apicall.Error, may string) string {
 	switch {
-	case ingest.AdviseOnTheWay(e.Code) != "":
-		return ingest.AdviceOn(e.Code)
+	case apicall.IsOnTheWay(e.Code):
+		return present.AdviceOn(e.Code)
 	case networkapi.IsNotEnabled(e):
 		return "ask the provider to enable this account to " + may + ", and name the request id"
 	case e.Denied:

@@ -101,6 +101,20 @@ func BlameRequest(err error, statuses ...int) error {
 	return err
 }
 
+// The codes of calls that neither the service nor the object store answered, but
+// something on the way.
+const (
+	CodeStandIn   = "stand-in" // a stand-in of the service, though the environment is production
+	CodeProxyAuth = "http-407" // a proxy, or a gateway, wants a sign-in of its own
+	CodeProxy     = "proxy"
+)
+
+// IsOnTheWay reports whether something on the way answered a call that failed
+// with this code.
+func IsOnTheWay(code string) bool {
+	return code == CodeStandIn || code == CodeProxyAuth || code == CodeProxy
+}
+
 // IsUnlisted reports whether the way led to a host that the configuration does
 // not allow. All calls that take this way fail until it does.
 func (e *Error) IsUnlisted() bool {
@@ -393,9 +407,9 @@ func (e *Error) codeOf() string {
 	)
 	switch {
 	case e.wantsProxyAuth():
-		return "http-407"
+		return CodeProxyAuth
 	case errors.As(e.Err, &proxy):
-		return "proxy"
+		return CodeProxy
 	case e.Status == 0 && errors.As(e.Err, &inner) && !e.Denied:
 		return inner.Code // the call for a token failed, and this one never left
 	case errors.As(e.Err, &cert):
@@ -405,7 +419,7 @@ func (e *Error) codeOf() string {
 	case errors.As(e.Err, &scope):
 		return "scope"
 	case errors.Is(e.Err, errStandIn):
-		return "stand-in"
+		return CodeStandIn
 	case errors.Is(e.Err, errNoBearer):
 		return "token"
 	case e.Denied && e.Status == 0:

@@ -328,7 +328,7 @@ func (d *Daemon) engineConfig() (ingest.Config, error) {
 		Planner: &window.Planner{Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log, Location: cfg.Location,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: d.isHeld, OnPause: func(p ingest.Pause) { d.statusFiles.NotePause(p.Target) }, Failed: d.ledger.Failed(),
+		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: d.isHeld, OnPause: d.reportPause, Failed: d.ledger.Failed(),
 	}
 	maps.Copy(ic.Routes, cfg.Routes)
 	ic.Routes[ledger.Vault] = ingest.Route{Client: cfg.Vault, Asker: cfg.Vault, Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // listenToCommits adds the commit listeners to the ledger; stop removes them. A new reader of commits is one line here.
@@ -20,6 +22,12 @@ func (d *Daemon) listenToCommits() (stop func()) {
 			stop()
 		}
 	}
+}
+
+// reportPause reports a pause that begins, or that needs a person only now.
+func (d *Daemon) reportPause(p ingest.Pause) {
+	d.cfg.Log.Error("route paused", "target", p.Target.String(), "cause", p.Cause.Code, "err", p.Cause.Text, "do", present.AdviseOnPause(p))
+	d.statusFiles.NotePause(p.Target)
 }
 
 // recallEarlier finds, beside the work, what people should know of before the start: what they

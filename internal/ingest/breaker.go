@@ -38,8 +38,8 @@ const (
 	maxDoubtPause    = 8 * time.Hour
 )
 
-// causeDoubtInARow is the code of a pause after so many uploads in doubt that a person must look.
-const causeDoubtInARow = "doubt-in-a-row"
+// CauseDoubtInARow is the code of a pause after so many uploads in doubt that a person must look.
+const CauseDoubtInARow = "doubt-in-a-row"
 
 // doubtPause returns how long a store is left alone after that many uploads in a row of which nobody knows what became.
 func doubtPause(inARow int) time.Duration {
@@ -94,7 +94,7 @@ func (b *breakers) open(t Target, c ledger.Cause, retryAfter time.Duration, now 
 		br.opened++
 		br.Next = now.Add(backoff(br.opened-1, firstPause, maxPause))
 	}
-	awaitsPerson := br.Cause.Code == causeDoubtInARow && !isNew
+	awaitsPerson := br.Cause.Code == CauseDoubtInARow && !isNew
 	if br.probing = false; !awaitsPerson && (retryAfter > 0 || !now.Before(br.Asked)) { // otherwise people still see why the wait was asked for
 		br.Cause = c
 	}
@@ -121,7 +121,7 @@ func (b *breakers) openInDoubt(t Target, c ledger.Cause, retryAfter time.Duratio
 	}
 	br.followClock(now)
 	if inARow >= tolerated {
-		c = ledger.Cause{Code: causeDoubtInARow, Text: fmt.Sprintf("%d uploads in a row ended without a word that says what became of them, the last one so: %s", inARow, c.Text)}
+		c = ledger.Cause{Code: CauseDoubtInARow, Text: fmt.Sprintf("%d uploads in a row ended without a word that says what became of them, the last one so: %s", inARow, c.Text)}
 	}
 	br.probing, br.Cause, br.asOf = false, c, now
 	if asked := now.Add(retryAfter); retryAfter > 0 && asked.After(br.Asked) {

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/test/kit"
 )
 
@@ -319,7 +320,7 @@ func TestPDF_I24_RefusedAddressIsTheConfigurations(t *testing.T) {
 		r.dropPDF("right", 12)
 		r.pass(6 * time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Delivered: 12, ledger.Packaged: 12})
-		if p := r.onlyPause(); p.Target != ingest.PDFTarget("wrong") || !p.NeedsPerson() || !strings.Contains(p.Advice(), `correct drops[1].receiving of the drop "wrong", then reload`) {
+		if p := r.onlyPause(); p.Target != ingest.PDFTarget("wrong") || !p.NeedsPerson() || !strings.Contains(present.AdviseOnPause(p), `correct drops[1].receiving of the drop "wrong", then reload`) {
 			t.Errorf("pause = %+v, want one of the drop wrong, with advice on drops[1].receiving", p)
 		}
 		if n := said[string(request("typo@in.example"))]; n > 250 { // after a while every two and a half minutes
@@ -366,7 +367,7 @@ func TestPDF_I24_StoreThatRefuses(t *testing.T) {
 		n := r.states()
 		kit.Want(t, "PDFs that wait", n[ledger.Packaged]+n[ledger.Registered], 20)
 		kit.Want(t, "documents of the vault that are archived", n[ledger.Archived], 20)
-		if p := r.onlyPause(); p.Target != ingest.PDFStoreTarget() || p.NeedsPerson() || strings.Contains(p.Advice(), "receiving") {
+		if p := r.onlyPause(); p.Target != ingest.PDFStoreTarget() || p.NeedsPerson() || strings.Contains(present.AdviseOnPause(p), "receiving") {
 			t.Errorf("pause = %+v, want one of the PDF store that needs no operator, without advice on an address", p)
 		}
 		refuse.Store(false)

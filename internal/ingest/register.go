@@ -152,7 +152,7 @@ func (c *Engine) ticketChanges(asked []ledger.Entry, a archive.RegisterResult, r
 	c.refusals.reset(ledger.ServiceQueueOf(asked[0]))
 	c.updateRegisterBreaker(asked[0], a)
 	if a.Foreign > 0 {
-		c.cfg.Log.Error("answer to a registration holds records nobody asked for; they are ignored", "route", registerTargetOf(asked[0]).String(), "records", a.Foreign)
+		c.cfg.Log.Error("answer to a registration holds records nobody asked for; they are ignored", "target", registerTargetOf(asked[0]).String(), "records", a.Foreign)
 	}
 	if len(a.Crossed) > 0 {
 		defer c.noteMixUp(asked[0])
@@ -207,7 +207,7 @@ func (c *Engine) updateRegisterBreaker(asked ledger.Entry, a archive.RegisterRes
 
 func (c *Engine) closeBreaker(t Target) {
 	if c.breakers.close(t, c.cfg.Now().Wall) {
-		c.cfg.Log.Info("route open again", "route", t.String())
+		c.cfg.Log.Info("route open again", "target", t.String())
 	}
 }
 
@@ -265,7 +265,7 @@ func (c *Engine) splitRefusedBatch(asked []ledger.Entry, err *apicall.Error) []l
 // noteMixUp counts an answer that gave one number or one address to two documents. Once is an incident of one
 // document; the second time nothing more goes to that vault, or to that service, before a restart.
 func (c *Engine) noteMixUp(e ledger.Entry) {
-	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "route", registerTargetOf(e).String())
+	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "target", registerTargetOf(e).String())
 	locked := registerTargetOf(e)
 	if !e.Route.HasVaults() {
 		locked = storeOf(e) // of all its drops: nothing is registered while nothing may be uploaded
@@ -300,7 +300,6 @@ func (c *Engine) openBreaker(t Target, cause ledger.Cause, retryAfter time.Durat
 // tellPause tells people of a pause that begins, or that needs a person only now.
 func (c *Engine) tellPause(p Pause) {
 	p.ConfigKey = c.configKeyOf(p.Target)
-	c.cfg.Log.Error("route paused", "route", p.Target.String(), "cause", p.Cause.Code, "err", p.Cause.Text, "do", p.Advice())
 	if c.cfg.OnPause != nil {
 		c.cfg.OnPause(p)
 	}

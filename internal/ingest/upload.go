@@ -293,7 +293,7 @@ func (c *Engine) pauseInDoubt(store Target, cause ledger.Cause, retryAfter time.
 	inARow, news := c.breakers.openInDoubt(store, cause, retryAfter, c.cfg.Now().Wall)
 	if news {
 		if inARow >= tolerated {
-			cause.Code = causeDoubtInARow
+			cause.Code = CauseDoubtInARow
 		}
 		c.tellPause(Pause{Target: store, Cause: cause})
 	}

@@ -202,7 +202,7 @@ func (a *Actions) ResumeUploads(ctx context.Context, store ingest.Target, p Pers
 	if err := a.cfg.Ledger.CommitMark(ctx, mark, note); err != nil {
 		return err
 	}
-	a.cfg.Log.Info("a person acted", "act", mark.Name, "uid", by.UID, "route", store.String())
+	a.cfg.Log.Info("a person acted", "act", mark.Name, "uid", by.UID, "target", store.String())
 	a.cfg.ResumeUploads(store)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 // DescribePause says why the circuit breaker of a target is open: first how long the service asks to wait or what its answer
 // means, then what was wrong.
 func DescribePause(c Clock, p ingest.Pause) string {
-	switch meaning := p.Meaning(); {
+	switch meaning := meaningOf(p); {
 	case c.Now.Before(p.Asked):
 		return "the service asks us to slow down until " + c.Brief(p.Asked) + ": " + p.Cause.Text
 	case meaning != "":
@@ -18,9 +18,6 @@ func DescribePause(c Clock, p ingest.Pause) string {
 	}
 	return p.Cause.Text
 }
-
-// AdviseOnPause says what to do about a pause.
-func AdviseOnPause(p ingest.Pause) string { return p.Advice() }
 
 // DescribeNextTry says when a target is tried again; empty when only a person ends the pause.
 func DescribeNextTry(c Clock, next *time.Time) string {

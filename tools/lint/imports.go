@@ -37,7 +37,7 @@ var mayImport = map[string]string{
 	"packager":          "archive durable sanitize strictjson",
 	"page":              "archive chart ledger present sanitize web",
 	"pdfapi":            "apicall archive",
-	"present":           "archive billing ingest ledger sanitize watch",
+	"present":           "apicall archive billing ingest ledger sanitize watch",
 	"proof":             "archive ledger ledger/arrival",
 	"recovery":          "apicall archive drop durable ledger packager proof",
 	"report":            "archive billing books chart expected ledger present proof sanitize",

@@ -73,7 +73,7 @@ func TestReading_I24_WrongSecretPausesAndIsCorrectedWhileRunning(t *testing.T) {
 		says []string
 	}
 	kit.Rows(t, map[string]row{
-		"403": {setup{readings: emulator.Readings{BadCredentials: 403}}, []string{"403 Forbidden", "invalid credentials", `route="vault ACME"`, `route="vault BETA"`}},
+		"403": {setup{readings: emulator.Readings{BadCredentials: 403}}, []string{"403 Forbidden", "invalid credentials", `target="vault ACME"`, `target="vault BETA"`}},
 		"401": {setup{readings: emulator.Readings{BadCredentials: 401}}, []string{"401 Unauthorized", "invalid credentials", "vault ACME", "vault BETA"}},
 		"Error inside 200": {setup{service: tokensOnly, client: withTokens, readings: emulator.Readings{TokenErrorsAs200: true}},
 			[]string{"get a token", "200 OK: invalid_client", "cause=credentials", "vault ACME"}},

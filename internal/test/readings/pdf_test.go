@@ -23,6 +23,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/pdfapi"
+	"vaultd/internal/present"
 	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
@@ -353,8 +354,8 @@ func TestReading_I2_PDFStoreAwayForADay(t *testing.T) {
 			pauses := w.daemon.State().Pauses
 			if len(pauses) != 1 || pauses[0].Target != ingest.PDFStoreTarget() || pauses[0].NeedsPerson() != (row.most > 0) {
 				t.Errorf("I26: %+v", pauses)
-			} else if p := pauses[0]; row.most > 0 && (!strings.Contains(p.Advice(), `vaultd resume "pdf store"`) || !strings.Contains(w.said(), "doubt-in-a-row")) {
-				t.Errorf("I26: %q", p.Advice())
+			} else if p := pauses[0]; row.most > 0 && (!strings.Contains(present.AdviseOnPause(p), `vaultd resume "pdf store"`) || !strings.Contains(w.said(), "doubt-in-a-row")) {
+				t.Errorf("I26: %q", present.AdviseOnPause(p))
 			}
 			w.pass(2*time.Minute, time.Minute, never)
 			within := 9 * hour
