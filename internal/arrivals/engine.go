@@ -14,17 +14,21 @@ import (
 	"vaultd/internal/ledger/arrival"
 )
 
-// Ledger is where arrivals live and where every change is committed. ApplyArrival returns when the change is durable.
+// Ledger is where arrivals live and where every change is committed.
+// ApplyArrival returns when the change is durable.
 type Ledger interface {
 	ApplyArrival(ctx context.Context, c arrival.Change) (arrival.Arrival, error)
-	// DueArrivals returns what may have something due at a stage, and when the next one may.
+	// DueArrivals returns what may have something due at a stage, and when the
+	// next one may.
 	DueArrivals(kind arrival.Kind, stage arrival.Stage, now time.Time, limit int, busy func(archive.Key) bool, skip func(arrival.Arrival) bool) (ready []arrival.Arrival, next time.Time, err error)
 }
 
-// Drop is the drop folder that files are put into, so that the archive gets them.
+// Drop is the drop folder that files are put into, so that the archive gets
+// them.
 type Drop interface {
-	// PutFolder puts a folder there. Without an error it is durable there, or was taken from there. The same call may be made again at
-	// any time: it then does nothing, or puts the folder there once more.
+	// PutFolder puts a folder there. Without an error it is durable there, or
+	// was taken from there. The same call may be made again at any time: it
+	// then does nothing, or puts the folder there once more.
 	PutFolder(ctx context.Context, f archive.DropFolder) error
 }
 
@@ -45,7 +49,8 @@ type Engine struct {
 	kind   arrival.Kind
 	rules  arrival.Rules
 
-	// prepare does what comes before a look at what is due, and returns when it is to be done again.
+	// prepare does what comes before a look at what is due, and returns when it
+	// is to be done again.
 	prepare func(ctx context.Context) (time.Time, error)
 	do      func(ctx context.Context, w *work, step arrival.Step, file string) error
 
@@ -63,7 +68,8 @@ type Status struct {
 	ListedAt    time.Time // of the last list of extracts that came; zero: none did in this run
 	PausedUntil time.Time // nothing is asked before; zero: no pause
 	Why         string    // of the pause; empty: the service answered last
-	// FailingSince is when the first of the pauses began between which the service gave no answer; zero: it answered last.
+	// FailingSince is when the first of the pauses began between which the
+	// service gave no answer; zero: it answered last.
 	FailingSince time.Time
 	Refused      string // why some downloads are not made until the configuration allows other hosts; empty: all may be made
 }
@@ -88,7 +94,8 @@ func (e *Engine) Wake() {
 	}
 }
 
-// TryNow makes the engine look at once, because a person asked for it: a pause after a fault of the service ends.
+// TryNow makes the engine look at once, because a person asked for it: a pause
+// after a fault of the service ends.
 func (e *Engine) TryNow() {
 	e.mu.Lock()
 	e.status.PausedUntil = time.Time{}
@@ -101,8 +108,10 @@ const (
 	mostDue      = 200 // arrivals that are looked up at once: a backlog of any length takes no more memory
 )
 
-// Run works until ctx ends. Its error is one of the ledger, or of a file whose place on disk is not known: then the process must end,
-// and the next start reads what is there. Nothing remote ends it. Calls under way end with ctx; their intents stand.
+// Run works until ctx ends. Its error is one of the ledger, or of a file whose
+// place on disk is not known: then the process must end, and the next start
+// reads what is there. Nothing remote ends it. Calls under way end with ctx;
+// their intents stand.
 func (e *Engine) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		next, err := e.round(ctx)
@@ -140,9 +149,11 @@ func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 	return earlier(again, next), err
 }
 
-// findDue returns what has something due: that of which nothing failed since its last step, or else the others, the first that are due first.
-// The fault of one may look like one of the service as a whole, which then keeps back all that come after it. next is when the next
-// of the others has something due; zero: none will by itself.
+// findDue returns what has something due: that of which nothing failed since
+// its last step, or else the others, the first that are due first. The fault of
+// one may look like one of the service as a whole, which then keeps back all
+// that come after it. next is when the next of the others has something due;
+// zero: none will by itself.
 func (e *Engine) findDue(tried map[archive.Key]uint32) (due []arrival.Arrival, next time.Time, err error) {
 	skip := func(a arrival.Arrival) bool {
 		rev, isTried := tried[a.Key]
@@ -165,8 +176,9 @@ func (e *Engine) findDue(tried map[archive.Key]uint32) (due []arrival.Arrival, n
 	return due, next, nil
 }
 
-// HasWork reports whether an arrival has something due that may be tried now. With most above 0 one that waits after fewer than that many
-// failures counts as well, and no other.
+// HasWork reports whether an arrival has something due that may be tried now.
+// With most above 0 one that waits after fewer than that many failures counts
+// as well, and no other.
 func (e *Engine) HasWork(most uint16) (bool, error) {
 	until := e.now().Wall
 	if most == 0 && !e.mayAct() {
@@ -194,7 +206,8 @@ func (e *Engine) workOn(ctx context.Context, due []arrival.Arrival) error {
 	return g.Wait()
 }
 
-// dueOf is [arrival.Due]. What the service dropped by its age is not acknowledged any more.
+// dueOf is [arrival.Due]. An extract that the service dropped by its age is not
+// acknowledged any more.
 func (e *Engine) dueOf(a arrival.Arrival) (arrival.Step, string, time.Time) {
 	step, file, at := arrival.Due(a, e.rules)
 	if end := a.EndsAt(); step == arrival.Acknowledge && !end.IsZero() && e.now().Wall.After(end) {

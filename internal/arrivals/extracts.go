@@ -29,12 +29,14 @@ type ExtractLedger interface {
 type ExtractService interface {
 	List(ctx context.Context, status string) (archive.ExtractList, error)
 	Files(ctx context.Context, id archive.ExtractID) ([]archive.ExtractFile, error)
-	// Download makes exactly one download, however it ends. An error of w has the code "local".
+	// Download makes exactly one download, however it ends. An error of w has
+	// the code "local".
 	Download(ctx context.Context, f archive.ExtractFile, w io.Writer) (int64, error)
 	Definition(ctx context.Context) (archive.TableDefinition, error)
 }
 
-// Acknowledger tells the service that an extract is held. The service then hides it from every other program. To repeat it does no harm.
+// Acknowledger tells the service that an extract is held. The service then
+// hides it from every other program. To repeat it does no harm.
 type Acknowledger interface {
 	Acknowledge(ctx context.Context, id archive.ExtractID, message string) error
 }
@@ -59,7 +61,8 @@ type Extracts struct {
 	Hosts        string        // digest of the hosts that redirects may lead to: a download that led elsewhere is tried again once it changes
 }
 
-// mostWorkers is how many extracts are worked on at once, and so how many downloads there are: the service blocks who asks for much.
+// mostWorkers is how many extracts are worked on at once, and so how many
+// downloads there are: the service blocks who asks for much.
 const mostWorkers = 2
 
 // extracts has the steps of extracts.
@@ -95,7 +98,8 @@ func (x *extracts) doStep(ctx context.Context, w *work, step arrival.Step, file 
 	return x.acknowledge(ctx, w)
 }
 
-// askFiles asks for the list of files. ok is false where that failed and was committed.
+// askFiles asks for the list of files. ok is false where that failed and was
+// committed.
 func (x *extracts) askFiles(ctx context.Context, w *work) (ok bool, err error) {
 	files, err := x.cfg.Service.Files(ctx, w.a.Item)
 	if err == nil {
@@ -103,7 +107,8 @@ func (x *extracts) askFiles(ctx context.Context, w *work) (ok bool, err error) {
 		w.files = files
 		return true, nil
 	}
-	// Two words of the service: a whole list without it, and that it does not know its number. A missing right is neither.
+	// Two words of the service: a whole list without it, and that it does not
+	// know its number. A missing right is neither.
 	if w.a.Gone && apicall.AsError(err).Status == http.StatusNotFound {
 		cause := ledger.Cause{Code: causeGone, Text: "The service does not have this extract any more, and it was not held."}
 		if !w.a.LostAt.IsZero() {
@@ -120,7 +125,8 @@ func (x *extracts) listFiles(ctx context.Context, w *work) error {
 	if !ok || err != nil {
 		return err
 	}
-	// A list that names nothing new leaves no line: it is asked for again and again where it names too few.
+	// A list that names nothing new leaves no line: it is asked for again and
+	// again where it names too few.
 	if w.a.State == arrival.Announced || !w.hasAllListedFiles() {
 		err = w.commit(ctx, arrival.FilesListed{Files: w.files})
 	}
@@ -135,7 +141,8 @@ func (x *extracts) listFiles(ctx context.Context, w *work) error {
 	return err
 }
 
-// download downloads a file into custody, and others whose intents were committed with the file before them.
+// download downloads a file into custody, and others whose intents were
+// committed with the file before them.
 func (x *extracts) download(ctx context.Context, w *work, name string) error {
 	next, err := x.downloadFile(ctx, w, name, false)
 	for err == nil && next != "" && ctx.Err() == nil && w.mayAct() { // whatever keeps the next one from its GET: it counts, and what is due is asked anew
@@ -159,7 +166,8 @@ func (x *extracts) downloadFile(ctx context.Context, w *work, name string, isInt
 	if i < 0 {
 		return "", w.postpone(ctx, ledger.Cause{Code: causeFilesUnclear, Text: "The list leaves out a file that it had before and that is not held."})
 	}
-	// Before the intent: a download that finds no place costs one of the few that the service allows.
+	// Before the intent: a download that finds no place costs one of the few
+	// that the service allows.
 	if ok, err := w.hasRoom(ctx, causeCustodyFull); !ok || err != nil {
 		return "", err
 	}
@@ -181,7 +189,8 @@ func (x *extracts) downloadFile(ctx context.Context, w *work, name string, isInt
 	}
 	defer begun()
 	if !isIntended {
-		// The intent: from here on the download counts. A crash before the GET leaves a count that is too high by one, never too low.
+		// The intent: from here on the download counts. A crash before the GET
+		// leaves a count that is too high by one, never too low.
 		if err := w.commit(ctx, arrival.DownloadIntended{File: name}); err != nil {
 			return "", err
 		}
@@ -204,13 +213,15 @@ func (x *extracts) downloadFile(ctx context.Context, w *work, name string, isInt
 	return x.keepDownloaded(ctx, w, name, p, request.Last())
 }
 
-// keepDownloaded makes a file durable that came whole, and commits that it is held.
+// keepDownloaded makes a file durable that came whole, and commits that it is
+// held.
 func (x *extracts) keepDownloaded(ctx context.Context, w *work, name string, p *custody.Part, request archive.RequestID) (next string, err error) {
 	kept, err := p.Commit(ctx)
 	if err != nil {
 		return "", w.postponeLocal(ctx, causeCustody, err)
 	}
-	// The file is durable under its name. A crash before this commit downloads it once more, and finds the same bytes there.
+	// The file is durable under its name. A crash before this commit downloads
+	// it once more, and finds the same bytes there.
 	if kept.Beside != "" {
 		w.Log.Error("other bytes were held for this file: both are kept", "extract", w.a.Item, "file", kept.Stored, "first", kept.Beside)
 	}
@@ -218,13 +229,15 @@ func (x *extracts) keepDownloaded(ctx context.Context, w *work, name string, p *
 	evs := []arrival.Event{held}
 	next = x.nextDownload(w, held)
 	if next != "" {
-		// In one commit with the file before it: each commit waits for the disk. A crash before its GET leaves a count that is too high by one.
+		// In one commit with the file before it: each commit waits for the
+		// disk. A crash before its GET leaves a count that is too high by one.
 		evs = append(evs, arrival.DownloadIntended{File: next})
 	}
 	return next, w.commit(ctx, evs...)
 }
 
-// nextDownload returns the file that is downloaded as soon as one is held; empty: none is by itself, or it is not certain that it can be.
+// nextDownload returns the file that is downloaded as soon as one is held;
+// empty: none is by itself, or it is not certain that it can be.
 func (x *extracts) nextDownload(w *work, held arrival.FileHeld) string {
 	after := w.a
 	after.Files = slices.Clone(after.Files)
@@ -238,9 +251,11 @@ func (x *extracts) nextDownload(w *work, held arrival.FileHeld) string {
 	return file
 }
 
-// holdIfComplete asks for the list of files once more, and holds the extract where that names nothing new.
+// holdIfComplete asks for the list of files once more, and holds the extract
+// where that names nothing new.
 func (x *extracts) holdIfComplete(ctx context.Context, w *work) error {
-	// Asked again in every case: a file that was added while the others came is seen only so.
+	// Asked again in every case: a file that was added while the others came is
+	// seen only so.
 	ok, err := x.askFiles(ctx, w)
 	if !ok || err != nil {
 		return err
@@ -270,7 +285,8 @@ func (x *extracts) holdIfComplete(ctx context.Context, w *work) error {
 	if err != nil {
 		return w.postponeLocal(ctx, causeCustody, err)
 	}
-	// Files, definition and manifest are durable. A crash before this commit asks again and finds the same manifest.
+	// Files, definition and manifest are durable. A crash before this commit
+	// asks again and finds the same manifest.
 	return w.commit(ctx, arrival.HeldWhole{Again: w.files, Manifest: manifest})
 }
 
@@ -279,7 +295,8 @@ func (x *extracts) holdIfComplete(ctx context.Context, w *work) error {
 // service says that it has none, it is asked once.
 const definitionTries = 3
 
-// hasAllListedFiles reports whether the list, as it was asked for last, names no file that the arrival does not have.
+// hasAllListedFiles reports whether the list, as it was asked for last, names
+// no file that the arrival does not have.
 func (w *work) hasAllListedFiles() bool {
 	return !slices.ContainsFunc(w.files, func(f archive.ExtractFile) bool {
 		return !slices.ContainsFunc(w.a.Files, func(had arrival.File) bool { return had.Name == f.Name })
@@ -302,7 +319,8 @@ func (x *extracts) writeManifest(w *work, definition archive.TableDefinition) (a
 		held = append(held, custody.HeldFile{Name: f.Name, Table: f.Table, File: file})
 	}
 	var kept custody.File
-	// A life before may have died between its manifest and the commit. That manifest counts, with the definition of its day.
+	// A life before may have died between its manifest and the commit. That
+	// manifest counts, with the definition of its day.
 	if m, err := x.cfg.Custody.Find(w.a.Item); err == nil {
 		kept = m.Definition
 	} else if definition.Raw != nil {
@@ -323,8 +341,9 @@ func (x *extracts) acknowledge(ctx context.Context, w *work) error {
 		func(id archive.RequestID) arrival.Event { return arrival.AcknowledgementTaken{Request: id} })
 }
 
-// wasAlreadyAcknowledged reports whether a repeated acknowledgement shows that an earlier one was taken: the service does not know the number, and its
-// last whole list leaves the extract out.
+// wasAlreadyAcknowledged reports whether a repeated acknowledgement shows that
+// an earlier one was taken: the service does not know the number, and its last
+// whole list leaves the extract out.
 func (x *extracts) wasAlreadyAcknowledged(w *work, err *apicall.Error) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

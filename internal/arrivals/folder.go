@@ -21,7 +21,8 @@ const (
 	documentName = "document.json" // of the document itself, as it came
 )
 
-// storedName is the name of a file in custody: its place in the document, and what is plain of its number at the network.
+// storedName is the name of a file in custody: its place in the document, and
+// what is plain of its number at the network.
 func storedName(files []arrival.File, id string) string {
 	return custody.StoredName(placeOf(files, id), id)
 }
@@ -42,7 +43,8 @@ func digestOf(files []arrival.File) archive.Digest {
 
 var errOtherBytes = errors.New("it is not what was recorded; restore state_dir/received from a copy")
 
-// makeFolder makes the folder for the drop folder. The same document always gives the same.
+// makeFolder makes the folder for the drop folder. The same document always
+// gives the same.
 func (r *received) makeFolder(w *work) (archive.DropFolder, error) {
 	f := archive.DropFolder{Key: w.a.Key}
 	var names []string
@@ -100,7 +102,8 @@ func (r *received) read(w *work, f arrival.File, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, most))
 }
 
-// sweep removes now and then the files of documents that the archive has and of which the network was told.
+// sweep removes now and then the files of documents that the archive has and of
+// which the network was told.
 func (r *received) sweep(ctx context.Context) (next time.Time, err error) {
 	if now := r.now().Wall; now.Sub(r.swept) >= sweepEvery {
 		r.swept = now
@@ -122,7 +125,8 @@ func (r *received) removeIfArchived(ctx context.Context, key archive.Key) error 
 		name := storedName(a.Files, f.Name)
 		names = append(names, f.Stored, name, name+decodedEnd)
 	}
-	// A crash in it leaves some of them, and the next sweep removes them: the archive has the document.
+	// A crash in it leaves some of them, and the next sweep removes them: the
+	// archive has the document.
 	if err := r.cfg.Custody.Remove(key, names); err != nil {
 		r.Log.Warn("the files of an archived document were not removed; it is tried again", "document", a.Item, "err", err)
 	}

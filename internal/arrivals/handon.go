@@ -13,7 +13,8 @@ import (
 	"vaultd/internal/ledger/arrival"
 )
 
-// handOn puts every file of the arrival into the drop folder, each in a folder of its own.
+// handOn puts every file of the arrival into the drop folder, each in a folder
+// of its own.
 func (x *extracts) handOn(ctx context.Context, w *work) error {
 	var folders []archive.DropFolder
 	for _, f := range w.a.Files {
@@ -22,10 +23,12 @@ func (x *extracts) handOn(ctx context.Context, w *work) error {
 	return w.handOn(ctx, x.cfg.HandOn.Drop, folders...)
 }
 
-// makeFolder makes the folder of one file. The same file of the same extract always gives the same folder.
+// makeFolder makes the folder of one file. The same file of the same extract
+// always gives the same folder.
 func (x *extracts) makeFolder(w *work, f arrival.File) archive.DropFolder {
 	a := w.a
-	// The last one is the day on which it was held here: the service told neither a day nor when it made the extract.
+	// The last one is the day on which it was held here: the service told
+	// neither a day nor when it made the extract.
 	day := cmp.Or(a.End, a.Made, a.HeldAt.Truncate(24*time.Hour)).UTC().Truncate(time.Second)
 	name := fileNameInDrop(f.Stored)
 	meta := archive.Document{Type: x.cfg.HandOn.DocumentType, Number: documentNumber(a.Item, f.Name), Date: day.Format(time.RFC3339)}
@@ -51,11 +54,13 @@ func documentNumber(id archive.ExtractID, name string) string {
 	return string([]rune(number)[:archive.MaxNumber-len(end)]) + end
 }
 
-// maxFolderName is how long the name of a folder gets, in bytes. A number that makes it unique, and what is put before it in the archive's
-// own folders, has room then.
+// maxFolderName is how long the name of a folder gets, in bytes. A number that
+// makes it unique, and what is put before it in the archive's own folders, has
+// room then.
 const maxFolderName = 200
 
-// folderNameInDrop is the name of the folder of a file. Two extracts may get the same one: the drop folder numbers them.
+// folderNameInDrop is the name of the folder of a file. Two extracts may get
+// the same one: the drop folder numbers them.
 func folderNameInDrop(id archive.ExtractID, file string) string {
 	number := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`<>:"|*`, r) {

@@ -11,14 +11,16 @@ import (
 	"vaultd/internal/ledger/arrival"
 )
 
-// look adopts what is in custody and asks for the list, where that is due. It returns when it is due again.
+// look adopts what is in custody and asks for the list, where that is due. It
+// returns when it is due again.
 func (x *extracts) look(ctx context.Context) (next time.Time, err error) {
 	s := x.Status()
 	if x.now().Wall.Before(s.PausedUntil) {
 		return s.PausedUntil, nil
 	}
 	if s.ListedAt.IsZero() || !x.now().Wall.Before(s.ListedAt.Add(x.cfg.Every)) {
-		// Before the list: what custody has whole is not announced as unknown, and not downloaded again.
+		// Before the list: what custody has whole is not announced as unknown,
+		// and not downloaded again.
 		for _, do := range []func(context.Context) error{x.adoptCustody, x.findLost, x.doubtCounts, x.takeList} {
 			if err := do(ctx); err != nil {
 				return next, err
@@ -28,7 +30,8 @@ func (x *extracts) look(ctx context.Context) (next time.Time, err error) {
 	return x.Status().ListedAt.Add(x.cfg.Every), x.readRefusals()
 }
 
-// noteEach commits of every extract in one of the states what learn says of it; nil: nothing.
+// noteEach commits of every extract in one of the states what learn says of it;
+// nil: nothing.
 func (x *extracts) noteEach(ctx context.Context, learn func(arrival.Arrival) arrival.Event, states ...arrival.State) error {
 	var about []arrival.Arrival
 	var evs []arrival.Event
@@ -47,7 +50,8 @@ func (x *extracts) noteEach(ctx context.Context, learn func(arrival.Arrival) arr
 	return err
 }
 
-// takeList asks for the list, announces what is new, and notes what a whole list leaves out.
+// takeList asks for the list, announces what is new, and notes what a whole
+// list leaves out.
 func (x *extracts) takeList(ctx context.Context) error {
 	list, err := x.cfg.Service.List(ctx, "")
 	if err != nil {
@@ -104,7 +108,7 @@ func (x *extracts) addExported(ctx context.Context, named map[archive.ExtractID]
 }
 
 // findLost notes extracts that were held and that custody has lost, while the
-// service may have them still. What is older may have been moved away.
+// service may have them still. An older one may have been moved away.
 func (x *extracts) findLost(ctx context.Context) error {
 	return x.noteEach(ctx, func(a arrival.Arrival) arrival.Event {
 		end := a.EndsAt()
@@ -126,7 +130,8 @@ func (x *extracts) findLost(ctx context.Context) error {
 	}, arrival.Held, arrival.Acknowledged)
 }
 
-// doubtCounts notes what a ledger that was put back may have forgotten: downloads that the service counted.
+// doubtCounts notes what a ledger that was put back may have forgotten:
+// downloads that the service counted.
 func (x *extracts) doubtCounts(ctx context.Context) error {
 	lost := x.cfg.Ledger.LastAlarm()
 	return x.noteEach(ctx, func(a arrival.Arrival) arrival.Event {
@@ -149,14 +154,16 @@ func (x *extracts) announce(ctx context.Context, item archive.Extract) error {
 		}
 		return err
 	}
-	// A ledger that was put back may have lost downloads of what was made before: their number is not known.
+	// A ledger that was put back may have lost downloads of what was made
+	// before: their number is not known.
 	lost := x.cfg.Ledger.LastAlarm()
 	ev := arrival.Listed{Kind: arrival.Extract, Extract: item, UnknownPast: !lost.IsZero() && !item.Made.After(lost)}
 	return x.note(ctx, arrival.Arrival{Key: archive.NewKey(x.now().Wall)}, ev)
 }
 
-// noteLeftOut notes the extracts that are not held and that a whole list leaves out. Somebody else acknowledged them, or they are gone: they
-// are asked for by their numbers all the same.
+// noteLeftOut notes the extracts that are not held and that a whole list leaves
+// out. Somebody else acknowledged them, or they are gone: they are asked for by
+// their numbers all the same.
 func (x *extracts) noteLeftOut(ctx context.Context, named map[archive.ExtractID]bool) error {
 	return x.noteEach(ctx, func(a arrival.Arrival) arrival.Event {
 		if !named[a.Item] && !a.Gone {
@@ -176,8 +183,9 @@ func (x *extracts) note(ctx context.Context, a arrival.Arrival, ev arrival.Event
 	return err
 }
 
-// adoptCustody makes arrivals of what custody holds whole and the ledger does not: it was put back, or made anew. Every byte is compared
-// with its digest before.
+// adoptCustody makes arrivals of what custody holds whole and the ledger does
+// not: it was put back, or made anew. Every byte is compared with its digest
+// before.
 func (x *extracts) adoptCustody(ctx context.Context) error {
 	for m, err := range x.cfg.Custody.Manifests() {
 		if err != nil {
@@ -188,7 +196,8 @@ func (x *extracts) adoptCustody(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// A manifest whose commit a crash prevented belongs to an arrival that goes on by itself.
+		// A manifest whose commit a crash prevented belongs to an arrival that
+		// goes on by itself.
 		if lost := x.cfg.Ledger.LastAlarm(); known && a.LostAt.IsZero() && (a.Manifest != archive.Digest{} || !lost.After(a.AnnouncedAt)) {
 			continue
 		}
@@ -216,7 +225,8 @@ func (x *extracts) adopt(ctx context.Context, a arrival.Arrival, m custody.Manif
 		return err
 	}
 	if err != nil {
-		// It is not adopted, and so nothing of it is acknowledged. It is downloaded where the service still has it.
+		// It is not adopted, and so nothing of it is acknowledged. It is
+		// downloaded where the service still has it.
 		x.Log.Error("custody is not adopted: look at it, or restore it from a copy", "extract", m.Extract.ID, "err", err)
 		return nil
 	}

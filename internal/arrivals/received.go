@@ -28,9 +28,11 @@ type ReceivedService interface {
 	// FetchFile writes a file to w as it came, and returns what the answer
 	// tells of it. An error of w has the code "local".
 	FetchFile(ctx context.Context, id archive.FileID, w io.Writer) (archive.FileTold, error)
-	// ConfirmReceipt says that a document was received. To repeat it does no harm.
+	// ConfirmReceipt says that a document was received. To repeat it does no
+	// harm.
 	ConfirmReceipt(ctx context.Context, kind archive.NetworkKind, id archive.RemoteID, at time.Time) error
-	// Acknowledge deletes a notification. One that the network does not know is no error.
+	// Acknowledge deletes a notification. A number that the network does not
+	// know is no error.
 	Acknowledge(ctx context.Context, id archive.AcknowledgementID) error
 }
 
@@ -57,7 +59,8 @@ type received struct {
 
 const sweepEvery = time.Hour
 
-// NewReceived returns the engine of received documents; it does nothing before Run.
+// NewReceived returns the engine of received documents; it does nothing before
+// Run.
 func NewReceived(cfg Received) *Engine {
 	r := &received{Engine: newEngine(cfg.Config, cfg.Ledger, arrival.Received, arrival.Rules{Confirm: cfg.Confirm}), cfg: cfg}
 	r.prepare, r.do = r.sweep, r.doStep
@@ -83,12 +86,14 @@ func (r *received) doStep(ctx context.Context, w *work, step arrival.Step, file 
 
 func (w *work) networkKind() archive.NetworkKind { return archive.NetworkKind(w.a.Type) }
 
-// fetchDocument fetches the document, keeps it as it came, and commits which files it names.
+// fetchDocument fetches the document, keeps it as it came, and commits which
+// files it names.
 func (r *received) fetchDocument(ctx context.Context, w *work) error {
 	if ok, err := w.hasRoom(ctx, causeFull); !ok || err != nil {
 		return err
 	}
-	// A GET: it changes nothing at the network, and a crash in it fetches the document once more.
+	// A GET: it changes nothing at the network, and a crash in it fetches the
+	// document once more.
 	noting, request := apicall.NoteRequests(ctx)
 	raw, files, err := r.cfg.Service.FetchDocument(noting, w.networkKind(), w.a.Document())
 	if err != nil {
@@ -99,7 +104,8 @@ func (r *received) fetchDocument(ctx context.Context, w *work) error {
 	if err != nil {
 		return w.postponeLocal(ctx, CauseFolder, err)
 	}
-	// The document is durable. A crash before this commit fetches it once more, and replaces it: no line tells of its bytes yet.
+	// The document is durable. A crash before this commit fetches it once more,
+	// and replaces it: no line tells of its bytes yet.
 	return w.commit(ctx, arrival.DocumentHeld{Stored: documentName, Size: kept.Size, SHA256: kept.SHA256, Files: files, Request: request.Last()})
 }
 
@@ -115,7 +121,8 @@ func (r *received) fetchFile(ctx context.Context, w *work, id string) error {
 	if !isKept || err != nil {
 		return err
 	}
-	// The file is durable under its name. A crash before the commit in this fetches it once more.
+	// The file is durable under its name. A crash before the commit in this
+	// fetches it once more.
 	return r.takeFetched(ctx, w, f)
 }
 
@@ -153,7 +160,8 @@ func (r *received) keepFetched(ctx context.Context, w *work, id string) (f fetch
 	return f, true, nil
 }
 
-// decodedEnd stands behind the name of a file that came in an encoding, and was got out of it.
+// decodedEnd stands behind the name of a file that came in an encoding, and was
+// got out of it.
 const decodedEnd = "-decoded"
 
 // unwrap keeps a file as it is out of its encoding, beside what came.
@@ -184,11 +192,13 @@ func (r *received) unwrap(w *work, f *fetched) error {
 	return nil
 }
 
-// handOn puts the document with its files into the drop folder, and commits that it is there.
+// handOn puts the document with its files into the drop folder, and commits
+// that it is there.
 func (r *received) handOn(ctx context.Context, w *work) error {
 	f, err := r.makeFolder(w)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOtherBytes) {
-		// A ledger that was put back may not know that it lay in the drop folder, and that its files were removed because the archive has it.
+		// A ledger that was put back may not know that it lay in the drop
+		// folder, and that its files were removed because the archive has it.
 		isArchived, errFind := r.cfg.IsArchived(archive.DeriveReceivedID(w.a.Document()))
 		if errFind != nil {
 			return errFind
@@ -215,8 +225,9 @@ func (r *received) confirm(ctx context.Context, w *work) error {
 		func(id archive.RequestID) arrival.Event { return arrival.ConfirmationTaken{Request: id} })
 }
 
-// acknowledge deletes the notification that announced the document. Everything of it lies in the drop folder by now. After a crash it is deleted again;
-// that it is not there any more counts as done.
+// acknowledge deletes the notification that announced the document. Everything
+// of it lies in the drop folder by now. After a crash it is deleted again; that
+// it is not there any more counts as done.
 func (r *received) acknowledge(ctx context.Context, w *work) error {
 	return w.tell(ctx, arrival.AcknowledgeIntended{OnlyHandedOn: true}, func(ctx context.Context) error { return r.cfg.Service.Acknowledge(ctx, w.a.Notice) },
 		w.isGone, func(id archive.RequestID) arrival.Event { return arrival.AcknowledgementTaken{Request: id} })

@@ -36,7 +36,8 @@ const (
 // whenFull are the codes that stand for others where the disk is full.
 var whenFull = map[string]string{CauseDrop: causeDropFull, causeCustody: causeCustodyFull, CauseFolder: causeFull, CauseLost: causeFull}
 
-// errStale ends the work on an arrival that somebody else changed: the next look decides anew.
+// errStale ends the work on an arrival that somebody else changed: the next
+// look decides anew.
 var errStale = errors.New("the arrival was changed by somebody else")
 
 // work is the work on one arrival in one round.
@@ -46,7 +47,8 @@ type work struct {
 	files []archive.ExtractFile // of an extract, as listed in this round; nil: not yet. Addresses are never stored.
 }
 
-// doDueSteps does what is due of the arrival, one step after the other, until one has to wait.
+// doDueSteps does what is due of the arrival, one step after the other, until
+// one has to wait.
 func (w *work) doDueSteps(ctx context.Context) error {
 	for ctx.Err() == nil && w.mayAct() {
 		step, file, at := w.dueOf(w.a)
@@ -66,7 +68,8 @@ func (w *work) doDueSteps(ctx context.Context) error {
 
 // apply commits events of one arrival, and waits until they are durable.
 func (e *Engine) apply(ctx context.Context, a arrival.Arrival, evs ...arrival.Event) (arrival.Arrival, error) {
-	// What was done is recorded even while the program ends: a lost outcome would cost another download. However slow the disk is, it is waited for.
+	// An outcome is recorded even while the program ends: a lost outcome
+	// would cost another download. However slow the disk is, it is waited for.
 	next, err := e.ledger.ApplyArrival(context.WithoutCancel(ctx), arrival.Change{Key: a.Key, Rev: a.Rev, Events: evs, At: e.now()})
 	if _, stale := errors.AsType[*ledger.StaleError](err); stale {
 		return a, errStale
@@ -96,7 +99,8 @@ func (w *work) logWait(c ledger.Cause) {
 	}
 }
 
-// postponeAfterFault postpones after a failed call, and pauses all calls where the fault is not that of one arrival.
+// postponeAfterFault postpones after a failed call, and pauses all calls where
+// the fault is not that of one arrival.
 func (w *work) postponeAfterFault(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		return nil // the program ends; the step stays due, or its intent stands
@@ -108,12 +112,14 @@ func (w *work) postponeAfterFault(ctx context.Context, op string, err error) err
 	return w.postpone(ctx, ledger.Cause{Code: e.Code, Text: e.Error()})
 }
 
-// isGeneral reports whether a fault is that of the service or of the way to it, and not of one arrival.
+// isGeneral reports whether a fault is that of the service or of the way to it,
+// and not of one arrival.
 func isGeneral(err *apicall.Error) bool {
 	return err.Denied || err.Overloaded() || err.IsUnlisted() || err.Outcome == apicall.NotSent && err.Code != "request"
 }
 
-// postponeLocal postpones for a fault of a disk, with its code, or of what came. A file whose place is not known stops the process.
+// postponeLocal postpones for a fault of a disk, with its code, or of what
+// came. A file whose place is not known stops the process.
 func (w *work) postponeLocal(ctx context.Context, code string, err error) error {
 	damaged, isDamaged := errors.AsType[*custody.DamagedError](err)
 	switch {
@@ -129,7 +135,8 @@ func (w *work) postponeLocal(ctx context.Context, code string, err error) error 
 	return w.postpone(ctx, ledger.Cause{Code: code, Text: err.Error()})
 }
 
-// hasRoom says whether something may be fetched; where not, that was committed with the code.
+// hasRoom says whether something may be fetched; where not, that was committed
+// with the code.
 func (w *work) hasRoom(ctx context.Context, code string) (ok bool, err error) {
 	if w.Room == nil {
 		return true, nil
@@ -140,17 +147,20 @@ func (w *work) hasRoom(ctx context.Context, code string) (ok bool, err error) {
 	return true, nil
 }
 
-// handOn puts folders with what is held into the drop folder, and commits that they are there. Where that fails, what is held stays held, and the
-// service is not told yet.
+// handOn puts folders with what is held into the drop folder, and commits that
+// they are there. If that fails, everything stays held, and the service is told
+// later.
 func (w *work) handOn(ctx context.Context, to Drop, folders ...archive.DropFolder) error {
 	for i := w.notePut(0); i < len(folders); i = w.notePut(1) {
-		// A crash after this leaves a folder that is there, or that was taken from there. The next start puts it there again: it is found, or it
+		// A crash after this leaves a folder that is there, or that was taken
+		// from there. The next start puts it there again: it is found, or it
 		// ends as a duplicate of the first, because both have one identity.
 		if err := to.PutFolder(ctx, folders[i]); err != nil {
 			return w.postponeLocal(ctx, CauseDrop, err)
 		}
 	}
-	// Every folder is durable there, or was taken from there. A crash before this commit puts them there again.
+	// Every folder is durable there, or was taken from there. A crash before
+	// this commit puts them there again.
 	err := w.commit(ctx, arrival.HandedOn{})
 	if err == nil {
 		w.notePut(-len(folders))
@@ -158,8 +168,10 @@ func (w *work) handOn(ctx context.Context, to Drop, folders ...archive.DropFolde
 	return err
 }
 
-// notePut adds to how many folders of the arrival this run has put into the drop folder, and returns the sum; 0 forgets the arrival. Without it a full disk
-// would fill with duplicates: each try would begin with the first file. Only after a restart it does.
+// notePut adds to how many folders of the arrival this run has put into the
+// drop folder, and returns the sum; 0 forgets the arrival. Without it a full
+// disk would fill with duplicates: each try would begin with the first file.
+// Only after a restart it does.
 func (w *work) notePut(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +185,8 @@ func (w *work) notePut(n int) int {
 // tell tells the service something of the arrival, between its intent and its
 // outcome. wasHeard says of a refusal that it shows an earlier one was taken.
 func (w *work) tell(ctx context.Context, intent arrival.Event, call func(context.Context) error, wasHeard func(*apicall.Error) bool, outcome func(archive.RequestID) arrival.Event) error {
-	// The intent: a crash after it leaves word that may have been taken, and the next start repeats it.
+	// The intent: a crash after it leaves word that may have been taken, and
+	// the next start repeats it.
 	if err := w.commit(ctx, intent); err != nil {
 		return err
 	}

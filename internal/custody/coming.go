@@ -10,14 +10,16 @@ import (
 	"vaultd/internal/durable"
 )
 
-// coming is a file while it comes: under a temporary name, with the digest of what came so far.
+// coming is a file while it comes: under a temporary name, with the digest of
+// what came so far.
 type coming struct {
 	file *durable.TempFile
 	sum  hash.Hash
 	size int64
 }
 
-// begin opens a new file in dir. What an earlier life left under its temporary name is replaced.
+// begin opens a new file in dir. A file that an earlier life left under its
+// temporary name is replaced.
 func begin(dir *durable.Dir, name string, mode fs.FileMode) (*coming, error) {
 	file, err := dir.Create(name, mode)
 	return &coming{file: file, sum: sha256.New()}, err

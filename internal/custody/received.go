@@ -11,19 +11,23 @@ import (
 	"vaultd/internal/durable"
 )
 
-// What is received over the business network is for vaultd's user alone until it is in a drop folder.
+// A received document is for vaultd's user alone until
+// it is in a drop folder.
 const (
 	receivedFolderMode fs.FileMode = 0o700
 	receivedMode       fs.FileMode = 0o600
 )
 
-// Received keeps received documents as they came, until the archive has them: each in a folder that bears the key of its arrival.
+// Received keeps received documents as they came, until the archive has them:
+// each in a folder that bears the key of its arrival.
 type Received struct{ dir *durable.Dir }
 
-// OpenReceived keeps received documents in dir, a folder of vaultd's own. The caller closes it.
+// OpenReceived keeps received documents in dir, a folder of vaultd's own. The
+// caller closes it.
 func OpenReceived(dir *durable.Dir) *Received { return &Received{dir} }
 
-// Keep makes a file of an arrival of what write writes, and makes it durable. A file of that name must be one of which no journal line tells: it is replaced.
+// Keep makes a file of an arrival of what write writes, and makes it durable. A
+// file of that name must be one of which no journal line tells: it is replaced.
 func (r *Received) Keep(of archive.Key, name string, write func(io.Writer) error) (kept archive.File, err error) {
 	dir, err := makeFolder(r.dir, of.String(), receivedFolderMode)
 	if err != nil {
@@ -38,7 +42,8 @@ func (r *Received) Keep(of archive.Key, name string, write func(io.Writer) error
 	if err := write(c); err != nil {
 		return kept, err
 	}
-	// A crash before this leaves the file under a temporary name, and the next fetch replaces it.
+	// A crash before this leaves the file under a temporary name, and the next
+	// fetch replaces it.
 	if err := c.file.Commit(); err != nil {
 		return kept, err
 	}
@@ -61,7 +66,8 @@ func (r *Received) Digest(of archive.Key, name string) (sum archive.Digest, size
 	return digestOf(file)
 }
 
-// EachKey calls fn with each arrival that has a folder, and returns what fn returns first. Folders of other names are none of ours.
+// EachKey calls fn with each arrival that has a folder, and returns what fn
+// returns first. Folders of other names are none of ours.
 func (r *Received) EachKey(fn func(archive.Key) error) error {
 	return r.dir.EachName(func(name string) error {
 		key, err := archive.ParseKey(name)
@@ -72,7 +78,8 @@ func (r *Received) EachKey(fn func(archive.Key) error) error {
 	})
 }
 
-// Remove removes files of an arrival one by one, those of them that are there, and then its folder. Anything else in it stops that.
+// Remove removes files of an arrival one by one, those of them that are there,
+// and then its folder. Anything else in it stops that.
 func (r *Received) Remove(of archive.Key, names []string) error {
 	dir, err := r.dir.OpenDir(of.String())
 	if err != nil {

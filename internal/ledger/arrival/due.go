@@ -37,9 +37,9 @@ func DelayAfter(failures int) time.Duration {
 // ServiceLimit is how many downloads of one thing the service allows.
 const ServiceLimit = 50
 
-// Stage is the part of its way at which an arrival is, and in which something may
-// be due, whatever the settings are. An index by stages stays right where they
-// change.
+// Stage is the part of its way at which an arrival is, and in which something
+// may be due, whatever the settings are. An index by stages stays right where
+// they change.
 type Stage uint8
 
 // The stages. Their numbers are stored and never change.
@@ -66,8 +66,8 @@ func (a Arrival) Stage() Stage {
 	return NoStage
 }
 
-// Stages returns the stages at which [Due] may name a step under the rules. What
-// is nearest to its end comes first.
+// Stages returns the stages at which [Due] may name a step under the rules. The
+// stage that is nearest to the end comes first.
 func (r Rules) Stages(k Kind) []Stage {
 	stages := []Stage{ToTell, ToHandOn, WasRefused, ToFetch}
 	switch {
@@ -79,7 +79,8 @@ func (r Rules) Stages(k Kind) []Stage {
 	return stages[2:]
 }
 
-// Rules are the settings that decide what is due. A received document is always handed on, and acknowledged after that.
+// Rules are the settings that decide what is due. A received document is always
+// handed on, and acknowledged after that.
 type Rules struct {
 	Acknowledge  bool   // tell the service; it then hides the arrival from others
 	HandOn       bool   // put what is held into a drop folder, before the service is told
@@ -87,8 +88,10 @@ type Rules struct {
 	MaxDownloads uint16 // of one file, before a person must look; at most ServiceLimit
 }
 
-// Due says what a needs next and from when on; file is what is to be downloaded. Step is NoStep where nothing is left to do. Recovery is
-// this function: after a restart it is called again, and an arrival whose intent was committed gets the same step again.
+// Due says what a needs next and from when on; file is what is to be
+// downloaded. Step is NoStep where nothing is left to do. Recovery is this
+// function: after a restart it is called again, and an arrival whose intent was
+// committed gets the same step again.
 func Due(a Arrival, r Rules) (step Step, file string, at time.Time) {
 	if a.Kind == Received {
 		return dueReceived(a, r)
@@ -109,7 +112,8 @@ func Due(a Arrival, r Rules) (step Step, file string, at time.Time) {
 	return NoStep, "", time.Time{}
 }
 
-// dueFetching downloads the file with the fewest downloads first: one file that never comes whole keeps none of the others back.
+// dueFetching downloads the file with the fewest downloads first: one file that
+// never comes whole keeps none of the others back.
 func dueFetching(a Arrival, r Rules) (Step, string, time.Time) {
 	var next *File
 	for i := range a.Files {
@@ -141,7 +145,8 @@ func (a Arrival) limit(r Rules) uint16 {
 // yearEnds is how long the service keeps an extract.
 const yearEnds = 1
 
-// EndsAt returns when the service removes what it made, one year later; zero: nobody told when it was made.
+// EndsAt returns when the service removes what it made, one year later; zero:
+// nobody told when it was made.
 func (a Arrival) EndsAt() time.Time {
 	if a.Made.IsZero() {
 		return time.Time{}

@@ -13,15 +13,19 @@ import (
 	"vaultd/internal/ledger/arrival"
 )
 
-// ApplyArrival applies events to one arrival and waits until they are durable, in one transaction with their journal lines. It returns
-// the arrival as a restart would find it. A change that was decided on another revision is refused with a [*ledger.StaleError], a second
-// arrival for one item with a [*ledger.TakenError], an event that is not allowed with [ledger.ErrIllegal]: each refusal is of this change alone.
+// ApplyArrival applies events to one arrival and waits until they are durable,
+// in one transaction with their journal lines. It returns the arrival as a
+// restart would find it. A change that was decided on another revision is
+// refused with a [*ledger.StaleError], a second arrival for one item with a
+// [*ledger.TakenError], an event that is not allowed with [ledger.ErrIllegal]:
+// each refusal is of this change alone.
 func (l *Ledger) ApplyArrival(ctx context.Context, c arrival.Change) (a arrival.Arrival, err error) {
 	// The committer writes made before it answers. If the caller stopped
 	// waiting, nobody reads it.
 	made := &arrival.Arrival{}
-	// The commit is that of the committer (commitDurably). A crash before it leaves the arrival as it was; a crash after it leaves the
-	// change although nobody was told, and what is due then goes on from it.
+	// The commit is that of the committer (commitDurably). A crash before it
+	// leaves the arrival as it was; a crash after it leaves the change although
+	// nobody was told, and what is due then goes on from it.
 	err = l.askCommitter(ctx, func(g *groupCommit) (refused, err error) { return g.applyArrival(c, made) })
 	if err != nil {
 		return a, err
@@ -29,7 +33,8 @@ func (l *Ledger) ApplyArrival(ctx context.Context, c arrival.Change) (a arrival.
 	return *made, nil
 }
 
-// applyArrival makes one change in the transaction of the commit. Nothing is written where it is refused.
+// applyArrival makes one change in the transaction of the commit. Nothing is
+// written where it is refused.
 func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (refused, err error) {
 	stored, known, err := readArrival(g.tx, c.Key)
 	switch {
@@ -52,7 +57,8 @@ func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (ref
 		if err != nil {
 			return err, nil // the event is refused
 		}
-		// Each new revision has its line in the same transaction: a crash leaves both or neither.
+		// Each new revision has its line in the same transaction: a crash
+		// leaves both or neither.
 		if after.Rev != next.Rev {
 			line := arrival.NewLine(g.Head.N+uint64(len(lines))+1, after, ev, at).Encode()
 			lines = append(lines, line)
@@ -78,7 +84,8 @@ func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (ref
 	return nil, err
 }
 
-// storeArrival writes one arrival and what is derived from it, and returns it as it is read back.
+// storeArrival writes one arrival and what is derived from it, and returns it
+// as it is read back.
 func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arrival, error) {
 	record := arrivalForm.encode(&after)
 	a, err := decodeArrival(after.Key[:], record)
@@ -138,15 +145,16 @@ func itemName(k arrival.Kind, item archive.ExtractID) []byte {
 	return append(append(append([]byte{arrivalsByItem}, k...), 0), item...)
 }
 
-// The due index has a third part, behind all steps and before the classes: every
-// arrival of which something may be due, by the stage of its way, by kind, and by
-// the time before which nothing of it is. What is due then depends on settings,
-// which are no part of the ledger: whoever reads it applies them.
+// The due index has a third part, behind all steps and before the classes:
+// every arrival of which something may be due, by the stage of its way, by
+// kind, and by the time before which nothing of it is. Settings decide which
+// step is due then. They are no part of the ledger: the reader applies them.
 
 // arrivalBit marks the part of the arrivals: no step has such a number.
 const arrivalBit = 0x40
 
-// dueArrivalKey returns the arrival's place in the third part; nil: it has none.
+// dueArrivalKey returns the arrival's place in the third part; nil: it has
+// none.
 func dueArrivalKey(a arrival.Arrival) []byte {
 	stage := a.Stage()
 	if stage == arrival.NoStage {
@@ -159,9 +167,11 @@ func stagePrefix(kind arrival.Kind, s arrival.Stage) []byte {
 	return queuePrefix(arrivalBit|ledger.Step(s), string(kind))
 }
 
-// DueArrivals returns up to limit arrivals of one kind at a stage of which something may be due at now, in the order of these times. It leaves
-// out those for which busy or skip returns true (nil: none); one that is busy is not even read. next is when the earliest of those that wait may
-// have something due; zero: there is none. It reads no arrival that waits.
+// DueArrivals returns up to limit arrivals of one kind at a stage of which
+// something may be due at now, in the order of these times. It leaves out those
+// for which busy or skip returns true (nil: none); one that is busy is not even
+// read. next is when the earliest of those that wait may have something due;
+// zero: there is none. It reads no arrival that waits.
 func (l *Ledger) DueArrivals(kind arrival.Kind, stage arrival.Stage, now time.Time, limit int, busy func(archive.Key) bool, skip func(arrival.Arrival) bool) (ready []arrival.Arrival, next time.Time, err error) {
 	ready, next, err = dueIn(l, stagePrefix(kind, stage), now, limit, readDueArrival, busy, skip)
 	if err != nil {
@@ -188,7 +198,8 @@ func readArrival(tx *bbolt.Tx, key archive.Key) (a arrival.Arrival, ok bool, err
 	return a, err == nil, err
 }
 
-// decodeArrival reads a record that lies under key, and refuses states that this schema does not know.
+// decodeArrival reads a record that lies under key, and refuses states that
+// this schema does not know.
 func decodeArrival(key, record []byte) (arrival.Arrival, error) {
 	a, err := arrivalForm.decode(record)
 	switch {
@@ -210,13 +221,15 @@ func (l *Ledger) Arrival(key archive.Key) (a arrival.Arrival, ok bool, err error
 	return a, ok, err
 }
 
-// FindArrival returns the arrival that stands for an item of the service; ok is false where there is none.
+// FindArrival returns the arrival that stands for an item of the service; ok is
+// false where there is none.
 func (l *Ledger) FindArrival(kind arrival.Kind, item archive.ExtractID) (a arrival.Arrival, ok bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error { a, ok, err = findArrival(tx, itemName(kind, item)); return err })
 	return a, ok, err
 }
 
-// FindReceived returns the number at the network of the received document that has an identity in the archive; ok is false where none has.
+// FindReceived returns the number at the network of the received document that
+// has an identity in the archive; ok is false where none has.
 func (l *Ledger) FindReceived(id archive.ID) (number archive.RemoteID, ok bool, err error) {
 	var a arrival.Arrival
 	err = l.view(func(tx *bbolt.Tx) error { a, ok, err = findArrival(tx, receivedName(id)); return err })
@@ -232,8 +245,10 @@ func findArrival(tx *bbolt.Tx, index []byte) (a arrival.Arrival, ok bool, err er
 	return readArrival(tx, archive.Key(k))
 }
 
-// Arrivals calls fn with every arrival that is in one of the states, the oldest of each state first. It reads in parts: one that changes
-// meanwhile is seen as before or as after the change, and may be seen twice where it enters a later state.
+// Arrivals calls fn with every arrival that is in one of the states, the oldest
+// of each state first. It reads in parts: one that changes meanwhile is seen as
+// before or as after the change, and may be seen twice where it enters a later
+// state.
 func (l *Ledger) Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error {
 	for _, s := range states {
 		r := reading[arrival.Arrival]{what: "arrivals", buckets: [][]byte{indexBucket}, prefix: []byte{arrivalsByState, byte(s)}, decode: readIndexed}

@@ -100,7 +100,7 @@ func arrivalsSurviveAReopening(t *testing.T, open opener) {
 		"%d lines are of arrivals (%v), want %d", seen, err, one.a.Rev+two.a.Rev)
 }
 
-// What an arrival needs is found by its kind, its stage and its time, without reading those that wait, after a reopening too.
+// An arrival that needs something is found by its kind, its stage and its time, without reading the others, after a reopening too.
 func TestArrivals_I21_ALookReadsWhatIsDue(t *testing.T) { eachStore(t, aLookReadsWhatIsDue) }
 
 func aLookReadsWhatIsDue(t *testing.T, open opener) {
