@@ -215,7 +215,7 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 		ended, copies := 0, 0
 		err := demoEntries(d, func(e ledger.Entry) {
 			show.showEntry(e)
-			if e.Route.IsNotified() && e.State == ledger.Delivered {
+			if e.Copy == ledger.CopyIsMade {
 				copies++
 			}
 			if hasEnded(e) {
@@ -329,10 +329,7 @@ func demoWhy(e ledger.Entry, zone *time.Location) string {
 		if e.Contradicted {
 			return "REJECTED AFTER DELIVERY: a person must ask the provider why"
 		}
-		if e.Route.IsNotified() {
-			return present.WordsOf(e.Route).Taker + " delivered it at " + e.UploadedAt.In(zone).Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
-		}
-		return present.WordsOf(e.Route).Taker + " took it at " + e.UploadedAt.In(zone).Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
+		return present.WordsOf(e.Route).Taken + " at " + e.UploadedAt.In(zone).Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
 	case ledger.Duplicate:
 		return present.WordsOf(e.Route).Repeats + "; moved to _duplicates"
 	case ledger.Rejected:

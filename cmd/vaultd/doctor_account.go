@@ -23,7 +23,7 @@ func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string)
 	if err != nil {
 		return []tried{newFailure("credentials", name, err.Error(), "vaultd check")}
 	}
-	drops := slices.DeleteFunc(wireDrops(cfg), func(d dropwork.Settings) bool { return d.Account != account || !d.Route.HasVaults() })
+	drops := slices.DeleteFunc(wireDrops(cfg), func(d dropwork.Settings) bool { return d.Account != account || d.Vault == "" })
 	listed, err := service.Vaults(ctx, drops[0].Vault)
 	if refused, isRemote := errors.AsType[*apicall.Error](err); isRemote {
 		return []tried{tryRefusal(name, refused)}

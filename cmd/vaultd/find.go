@@ -131,7 +131,7 @@ func describePut(e ledger.Entry) string {
 func (a *app) printHit(v view, h catalog.Hit) error {
 	e, c := h.Entry, v.Clock
 	d, err := present.CompleteDetails(v.ledger, e, h.Meta, ledger.Document{AsRead: h.Read}, v.Location)
-	if e.Route == ledger.PDF { // whom it went to stands in its document alone
+	if err == nil && d.Recipient == "" { // whom a PDF went to stands in its document alone
 		d, err = present.ReadDetails(v.ledger, e, v.Location)
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ func parseOrder(name string) (catalog.Order, error) {
 
 // parseRoute reads the name of a route; empty: any.
 func parseRoute(name string) (ledger.Route, error) {
-	if r := ledger.Route(strings.ToLower(name)); r == "" || slices.Contains(ledger.Routes(), r) {
+	if r := ledger.Route(strings.ToLower(name)); name == "" || slices.Contains(ledger.Routes(), r) {
 		return r, nil
 	}
 	return "", usageError{fmt.Errorf("--route %q is no route; known are %s", name, strings.Join(routeNames, ", "))}

@@ -147,9 +147,7 @@ func (s *pageSource) Receipt(user string, key archive.Key) ([]byte, error) {
 	}
 	_, record, err := v.newEvidence(e)
 	switch {
-	case errors.Is(err, proof.ErrNotArchived):
-		return nil, errNotInArchive()
-	case errors.Is(err, proof.ErrNotDelivered):
+	case errors.Is(err, proof.ErrNoRecord):
 		return nil, &page.Refusal{Status: http.StatusConflict, Text: present.WordsOf(e.Route).NoEvidence, Do: "Its page says what became of it."}
 	case err == nil:
 		s.h.log.Info("a person took a receipt", "user", user, "key", e.Key)

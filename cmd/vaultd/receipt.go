@@ -44,10 +44,9 @@ func (a *app) runReceipt(ctx context.Context, v view, x string) error {
 	}
 	page, record, err := v.newEvidence(e)
 	switch {
-	case errors.Is(err, proof.ErrNotDelivered):
-		return fail(exitFailed, fmt.Errorf("%q is not delivered, so there is no delivery note: %s", e.Folder, e.State), "see vaultd why "+e.Key.String())
-	case errors.Is(err, proof.ErrNotArchived):
-		return fail(exitFailed, fmt.Errorf("%q is not archived, so there is no receipt: %s", e.Folder, e.State), "see vaultd why "+e.Key.String())
+	case errors.Is(err, proof.ErrNoRecord):
+		w := present.WordsOf(e.Route)
+		return fail(exitFailed, fmt.Errorf("%q is not %s, so there is no %s: %s", e.Folder, w.End, w.Record, e.State), "see vaultd why "+e.Key.String())
 	case err != nil:
 		return err
 	}
@@ -62,17 +61,14 @@ func (a *app) runReceipt(ctx context.Context, v view, x string) error {
 }
 
 // newEvidence makes what proves the end of an entry, for a person and as the record that lies beside the kept folder: its receipt, or the
-// delivery note of what was delivered. The error wraps [proof.ErrNotArchived] or [proof.ErrNotDelivered] where there is none.
+// delivery note of what was delivered. The error wraps [proof.ErrNoRecord] where there is neither.
 func (v view) newEvidence(e ledger.Entry) (page, record []byte, err error) {
-	if e.Route.HasVaults() {
+	if e.State != ledger.Delivered {
 		r, err := v.newReceipt(e)
 		if err != nil {
 			return nil, nil, err
 		}
 		return receiptPage(v.Clock, e, r), proof.Sign(r.Encode(), v.ledger), nil
-	}
-	if e.State != ledger.Delivered { // its document may be erased, or not be there yet
-		return nil, nil, proof.ErrNotDelivered
 	}
 	doc, _, err := v.ledger.Document(e.Key)
 	if err != nil {
@@ -87,7 +83,7 @@ func (v view) newEvidence(e ledger.Entry) (page, record []byte, err error) {
 	return deliveryPage(v.Clock, e, note), proof.Sign(note.Encode(), v.ledger), nil
 }
 
-// newReceipt makes the receipt of an entry. The error wraps [proof.ErrNotArchived] where there is none.
+// newReceipt makes the receipt of an entry. The error wraps [proof.ErrNoRecord] where there is none.
 func (v view) newReceipt(e ledger.Entry) (proof.Receipt, error) {
 	doc, _, err := v.ledger.Document(e.Key)
 	if err != nil {

@@ -69,7 +69,7 @@ type networkCounts struct {
 
 func (n *networkCounts) add(e ledger.Entry) {
 	switch {
-	case e.Route != ledger.Network:
+	case e.Drop != networkDrop:
 	case e.State == ledger.Delivered && e.Contradicted:
 		n.rejectedLate++
 	case e.State == ledger.Delivered:

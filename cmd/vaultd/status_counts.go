@@ -24,7 +24,6 @@ type entryCounts struct {
 	open            map[ledger.State]int
 	byVault         map[archive.VaultID]int // open
 	drops           map[string]*dropCounts
-	routes          map[string]ledger.Route // of the configured drops
 	needs           present.EntryCounts
 	oldest          time.Time
 	lastSuccess     time.Time
@@ -46,24 +45,12 @@ type dropCounts struct {
 func newEntryCounts(v view) *entryCounts {
 	t := &entryCounts{
 		Clock: v.Clock, alertAfter: v.cfg.Status.AlertAfter, open: map[ledger.State]int{},
-		byVault: map[archive.VaultID]int{}, drops: map[string]*dropCounts{}, routes: map[string]ledger.Route{}, needs: present.EntryCounts{},
+		byVault: map[archive.VaultID]int{}, drops: map[string]*dropCounts{}, needs: present.EntryCounts{},
 	}
 	for _, d := range v.cfg.Drops {
-		t.drops[d.Name], t.routes[d.Name] = &dropCounts{}, ledger.Route(d.Route)
+		t.drops[d.Name] = &dropCounts{}
 	}
 	return t
-}
-
-// routeOf returns the route of what came from a drop and went to a vault, or to none. What came from a drop that is not configured any more and
-// went to none counts as a PDF.
-func (t *entryCounts) routeOf(drop string, v archive.VaultID) ledger.Route {
-	if v != "" {
-		return ledger.Vault
-	}
-	if r := t.routes[drop]; r != "" && !r.HasVaults() {
-		return r
-	}
-	return ledger.PDF
 }
 
 // countAttention finds how many entries need attention.
@@ -96,7 +83,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 // entriesOf returns how many of a crowd are of a kind: either all of it or
 // zero, by the route.
 func (t *entryCounts) entriesOf(k present.NeedKind, c ledger.AttentionCount) int {
-	if k.Route != "" && k.Route != t.routeOf(c.Drop, c.Vault) {
+	if !k.IsOf(c.Route) {
 		return 0
 	}
 	return c.Entries
@@ -113,7 +100,7 @@ func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 				return err
 			}
 			for _, e := range es {
-				if e.SeenAt.Before(since) || k.Route != "" && k.Route != e.Route {
+				if e.SeenAt.Before(since) || !k.IsOf(e.Route) {
 					continue
 				}
 				why, err := present.SummarizeEntry(l, e, t.Location)

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +23,7 @@ type Filter struct {
 // selectsEntry reports whether the filter selects an entry, whatever its document says.
 func (f Filter) selectsEntry(e ledger.Entry) bool {
 	return (len(f.States) == 0 || slices.Contains(f.States, e.State)) && (f.Drop == "" || f.Drop == e.Drop) && (f.Vault == "" || f.Vault == string(e.Vault)) &&
-		(f.Route == "" || f.Route == cmp.Or(e.Route, ledger.Vault)) &&
+		(f.Route == "" || f.Route == e.Route) &&
 		!e.SeenAt.Before(f.Since) && (f.Until.IsZero() || e.SeenAt.Before(f.Until))
 }
 
@@ -59,11 +58,7 @@ func (s *selection) addFilter(f Filter) {
 	var of []string
 	var values []any
 	for _, v := range []struct{ column, value string }{{"drop_name", f.Drop}, {"vault", f.Vault}, {"type", f.Type}, {"route", string(f.Route)}} {
-		switch {
-		case v.value == "":
-		case v.value == string(ledger.Vault) && v.column == "route": // of an old entry none is recorded
-			of = append(of, "route IN ('', 'vault')")
-		default:
+		if v.value != "" {
 			of, values = append(of, v.column+" = ?"), append(values, v.value)
 		}
 	}

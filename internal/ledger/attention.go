@@ -112,9 +112,11 @@ func (e Entry) Attention() Attention {
 	return NoAttention
 }
 
-// AttentionCount counts the entries of one class that came from one drop folder and go to one vault.
+// AttentionCount counts the entries of one class that came from one drop folder
+// and go one way to one vault.
 type AttentionCount struct {
 	Drop    string
+	Route   Route
 	Vault   archive.VaultID
 	Entries int       // as many as were asked for
 	Oldest  time.Time // when the first of them all was taken

@@ -1,10 +1,6 @@
 package ledger
 
-import (
-	"cmp"
-
-	"vaultd/internal/archive"
-)
+import "vaultd/internal/archive"
 
 // Verdict says what happens to a freshly packed folder whose identity another entry has already.
 type Verdict uint8
@@ -40,7 +36,7 @@ func CompareIdentity(first Entry, ev Sealed, route Route, vault string) Verdict 
 }
 
 func isOtherDocument(first Entry, ev Sealed, route Route, vault string) bool {
-	return string(first.Vault) != vault || cmp.Or(first.Route, Vault) != cmp.Or(route, Vault) || first.Content != ev.Content || first.Metadata != ev.Metadata
+	return string(first.Vault) != vault || first.Route != route || first.Content != ev.Content || first.Metadata != ev.Metadata
 }
 
 // IsIDChosenByOther reports whether first is another document whose sidecar

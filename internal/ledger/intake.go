@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"time"
 
 	"vaultd/internal/archive"
@@ -31,7 +32,7 @@ func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
 	// The folder was renamed and synced before this event. A crash between the two leaves a claimed folder without an entry,
 	// which the next start adopts under the key in its path.
 	e.State, e.Source = Discovered, Claimed
-	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
+	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = cmp.Or(ev.Route, Vault), ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.Fingerprint, e.NotBefore, e.Supersedes = ev.Fingerprint, ev.NotBefore, ev.Supersedes
 	e.PossibleDouble, e.DuplicateConfirmed = ev.PossibleDouble, ev.PossibleDouble
 	e.SeenAt = at.Wall

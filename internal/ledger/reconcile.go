@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"time"
 
 	"vaultd/internal/archive"
@@ -214,7 +215,7 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	}
 	// It needs to be reconciled like any restored entry: the evidence may be older than the end of its life.
 	e.State, e.Source, e.Dest, e.NeedsReconcile = ev.State, ev.Source, ev.Dest, true
-	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
+	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = cmp.Or(ev.Route, Vault), ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.ID, e.FirstID, e.Generation = ev.ID, ev.ID, ev.Generation
 	if !ev.FirstID.IsZero() {
 		e.FirstID = ev.FirstID

@@ -365,7 +365,7 @@ func TestCompareIdentity_Verdicts(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			e := usual(row.state)
-			e.Vault, e.Content, e.Metadata = "V", archive.Digest{1}, archive.Digest{2}
+			e.Route, e.Vault, e.Content, e.Metadata = Vault, "V", archive.Digest{1}, archive.Digest{2}
 			if row.with != nil {
 				row.with(&e)
 			}

@@ -27,7 +27,7 @@ type Situation struct {
 func (s Situation) Explain(d Dossier) Explanation {
 	e := d.Entry
 	w := Explanation{
-		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, Route: routeName(e), State: e.State.String(), word: StateText(e), Since: d.stateSince(), Certain: explainState(e),
+		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, Route: string(e.Route), State: e.State.String(), word: StateText(e), Since: d.stateSince(), Certain: explainState(e),
 		Notes: ExplainFlags(e), First: d.Details.Original, Attempts: e.Attempt, Waits: []Obstacle{}, Evidence: s.collectEvidence(e), Reasons: d.decisions(), Can: s.Options(d),
 	}
 	if since := d.MissingSince(); !since.IsZero() {

@@ -218,13 +218,16 @@ func (k NeedKind) Bounds(now time.Time, alertAfter time.Duration) (since, before
 	return since, before
 }
 
+// IsOf reports whether what goes by a route can be of the kind.
+func (k NeedKind) IsOf(r ledger.Route) bool { return k.Route == "" || k.Route == r }
+
 // has reports whether an entry is of the kind.
 func (k NeedKind) has(e ledger.Entry, now time.Time, alertAfter time.Duration) bool {
 	since, before := k.Bounds(now, alertAfter)
 	switch {
 	case k.held:
 		return e.Hold
-	case !slices.Contains(k.Classes, e.Attention()), k.Route != "" && string(k.Route) != routeName(e), k.late && alertAfter == 0:
+	case !slices.Contains(k.Classes, e.Attention()), !k.IsOf(e.Route), k.late && alertAfter == 0:
 		return false
 	}
 	return !e.SeenAt.Before(since) && (before.IsZero() || e.SeenAt.Before(before))

@@ -1,7 +1,6 @@
 package present
 
 import (
-	"cmp"
 	"time"
 
 	"vaultd/internal/archive"
@@ -43,7 +42,7 @@ func NewListRow(c Clock, e ledger.Entry, d Details) ListRow {
 		Key: e.Key.String(), BumID: TextOrNil(string(RemoteNumber(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
 		DocumentID: TextOrNil(d.Number), State: e.State.String(), Source: e.Source.String(),
 		SeenAt: TimeOrNil(e.SeenAt), RegisteredAt: TimeOrNil(e.RegisteredAt), UploadedAt: TimeOrNil(e.UploadedAt), ArchivedAt: TimeOrNil(e.ArchivedAt),
-		Reason: TextOrNil(reasonOf(e)), First: d.Original, Warnings: d.Remarks, Route: routeName(e), Recipient: TextOrNil(d.Recipient), Means: TextOrNil(e.Means),
+		Reason: TextOrNil(reasonOf(e)), First: d.Original, Warnings: d.Remarks, Route: string(e.Route), Recipient: TextOrNil(d.Recipient), Means: TextOrNil(e.Means),
 	}
 	if e.State == ledger.Delivered { // its upload was its delivery
 		r.UploadedAt, r.DeliveredAt = nil, TimeOrNil(e.CompletedAt())
@@ -62,6 +61,3 @@ func NewListRow(c Clock, e ledger.Entry, d Details) ListRow {
 	}
 	return r
 }
-
-// routeName is the kind of way that an entry takes. Of an old entry none is recorded: it goes to the archive.
-func routeName(e ledger.Entry) string { return string(cmp.Or(e.Route, ledger.Vault)) }

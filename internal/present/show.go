@@ -33,7 +33,7 @@ func (d Dossier) Text(c Clock) []byte {
 	p.addOptional("Looked at", d.describeLook(c))
 	p.AddLine("Folder of", "%s", UserName(e.Owner))
 	p.addOptional("Files also of", DescribeFileOwners(d.Document.FileOwners))
-	p.AddLine(words.drop, "%s, %s", sanitize.Text(e.Drop), sanitize.Text(cmp.Or(string(e.Vault), routeName(e))))
+	p.AddLine(words.drop, "%s, %s", sanitize.Text(e.Drop), sanitize.Text(cmp.Or(string(e.Vault), string(e.Route))))
 	p.AddLine("Key", "%s", e.Key)
 	if !e.ID.IsZero() {
 		p.AddLine(words.Identity, "%s%s", e.ID, generationText(e))

@@ -17,6 +17,7 @@ type Words struct {
 	Registrations string // the title over its numbers at the service
 	SameAs        string // before the name of the one that a duplicate repeats
 	Evidence      string // the record that proves its end, as the name of a link
+	Record        string // the same in a sentence
 	Says          string // before a word of the service, with a place for it
 	AnswersTitle  string // the column of what the service last said; empty: it cannot be asked
 	Group         string // what its drops take, and where it goes; empty: the vault says it
@@ -32,7 +33,7 @@ type Words struct {
 	NoDownload    string // why nothing can be downloaded; empty: the archive has it
 	NotEndedYet   string // that it has not ended well yet
 	Repeats       string // of a duplicate: what became of the first one
-	Taker         string // who took it at its delivery
+	Taken         string // who took it at its delivery, and how
 	LaterWord     string // what came after its delivery where that was contradicted
 	KeptPlace     string // where the kept one lies, as words before its place
 
@@ -57,18 +58,19 @@ type Words struct {
 
 // Progress says in a few words where a taken document is, to who dropped it.
 type Progress struct {
-	Title    string // over _STATUS.txt
-	Thing    string // what people call a thing that is dropped
-	UnderWay string // the same one is being worked on
-	At       map[ledger.State]string
-	Else     string // in every other state
-	Against  string // that the service says something else than its end
-	Late     string // that it was rejected after it had been delivered; empty: nobody hears of that
-	Refused  string // that the recipient rejected it; empty: no recipient is heard of
-	Checking string // what IT does before it goes on, in capitals
-	Stopped  string // until when nothing is taken, with a place for the thing
-	Reserved string // that its name cannot be used
-	DiskFull string // why it waits
+	Title     string // over _STATUS.txt
+	Thing     string // what people call a thing that is dropped
+	UnderWay  string // the same one is being worked on
+	At        map[ledger.State]string
+	Else      string // in every other state
+	Against   string // that the service says something else than its end
+	Late      string // that it was rejected after it had been delivered; empty: nobody hears of that
+	Refused   string // that the recipient rejected it; empty: no recipient is heard of
+	Checking  string // what IT does before it goes on, in capitals
+	Stopped   string // until when nothing is taken, with a place for the thing
+	Reserved  string // that its name cannot be used
+	DiskFull  string // why it waits
+	NoSidecar string // what a person does about a folder without a sidecar, behind since when; may be empty
 }
 
 // NoteWords stand in the notes beside what came back, or is kept.

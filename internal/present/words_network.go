@@ -5,12 +5,12 @@ import "vaultd/internal/ledger"
 // networkWords tell of documents that are sent to a recipient over the business network, which tells by notifications what became of them. Its
 // word that one is delivered is final with a reservation: some recipients' systems reject a document days later.
 var networkWords = Words{
-	Package: "Package", Files: "Files of the document", Registrations: "Number at the business network", SameAs: "The same document was delivered as", Evidence: "Delivery note (JSON)",
+	Package: "Package", Files: "Files of the document", Registrations: "Number at the business network", SameAs: "The same document was delivered as", Evidence: "Delivery note (JSON)", Record: "delivery note",
 	Says: "network says %s", Group: "documents, to the business network", End: "delivered", NotEnded: "not delivered", NoEvidence: "This document is not delivered.",
 	Lookup:        "Its folder goes back to _rejected; do not drop it again without asking the provider whether the business network has it.",
 	ReleasedAgain: "It is sent again, and flagged as possibly sent twice for ever.",
 	SentAgain:     "It is sent again under the same number.", Contradictor: "the business network", NoDownload: "it went over the business network, from which nothing that was sent can be downloaded", NotEndedYet: "not delivered yet", Repeats: "the same document was delivered already",
-	Taker: "the business network", LaterWord: "the business network rejected it after it had delivered it",
+	Taken: "the business network delivered it", LaterWord: "the business network rejected it after it had delivered it",
 	DoubleMark: "possibly sent twice", LateMark: ": rejected after delivery",
 	KeptPlace: "kept with its delivery note",
 	Progress: Progress{

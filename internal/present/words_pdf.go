@@ -4,12 +4,12 @@ import "vaultd/internal/ledger"
 
 // pdfWords tell of single PDFs, which go to the accounts-payable system: it says nothing after it has one. None of them is called archived.
 var pdfWords = Words{
-	Package: "PDF", Files: "The PDF", Registrations: "Upload addresses", SameAs: "The same PDF was delivered as", Evidence: "Delivery note (JSON)",
+	Package: "PDF", Files: "The PDF", Registrations: "Upload addresses", SameAs: "The same PDF was delivered as", Evidence: "Delivery note (JSON)", Record: "delivery note",
 	Says: "service says %s", Group: "single PDFs, to the accounts-payable system", End: "delivered", NotEnded: "not sent", NoEvidence: "This PDF is not delivered.",
 	Lookup:        "Its file goes back to _rejected; do not drop it again without looking for it in the accounts-payable system.",
 	ReleasedAgain: "It is sent again, and flagged as possibly processed twice for ever.",
 	SentAgain:     "It is registered and sent again.", Contradictor: "the service", NoDownload: "it went to the accounts-payable system, from which nothing can be downloaded", NotEndedYet: "not delivered yet", Repeats: "the same PDF was delivered already",
-	Taker: "the store", LaterWord: "the service contradicts this delivery",
+	Taken: "the store took it", LaterWord: "the service contradicts this delivery",
 	DoubleMark: "possibly processed twice", LateMark: "",
 	KeptPlace: "kept with its delivery note",
 	Progress: Progress{

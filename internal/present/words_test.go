@@ -227,7 +227,7 @@ func TestDelivery_RowHasItsOwnTime(t *testing.T) {
 	}{
 		{ledger.Entry{Route: ledger.PDF, State: ledger.Delivered, UploadedAt: noon}, "pdf", false, true},
 		{ledger.Entry{Route: ledger.Vault, State: ledger.Archived, UploadedAt: noon, ArchivedAt: noon}, "vault", true, false},
-		{ledger.Entry{State: ledger.Uploaded, UploadedAt: noon}, "vault", true, false}, // of a ledger that knew one route
+		{ledger.Entry{Route: ledger.Vault, State: ledger.Uploaded, UploadedAt: noon}, "vault", true, false},
 	} {
 		r := NewListRow(Clock{Now: noon, Location: time.UTC}, row.e, Details{})
 		if r.Route != row.route || (r.UploadedAt != nil) != row.uploaded || (r.DeliveredAt != nil) != row.delivered || row.delivered && r.ArchivedAt != nil {

@@ -4,7 +4,7 @@ import "vaultd/internal/ledger"
 
 // vaultWords tell of what goes to the archive, which says at the end that it is archived.
 var vaultWords = Words{
-	Package: "ZIP", Files: "Files in the ZIP", Registrations: "Registrations with the archive", SameAs: "The same invoice is archived as", Evidence: "Receipt (JSON)",
+	Package: "ZIP", Files: "Files in the ZIP", Registrations: "Registrations with the archive", SameAs: "The same invoice is archived as", Evidence: "Receipt (JSON)", Record: "receipt",
 	Says: "archive says %s", AnswersTitle: "The archive last said", End: "archived", NotEnded: "not archived", NoEvidence: "This document is not in the archive.",
 	Lookup:        "Its folder goes back to _rejected; do not drop it again without asking the provider.",
 	ReleasedAgain: "It is registered and sent again, and flagged as possibly double for ever.",
@@ -17,6 +17,7 @@ var vaultWords = Words{
 			ledger.Unclear: "being clarified with the archive"},
 		Checking: "WAITING FOR IT'S CHECK WITH THE ARCHIVE", Stopped: "Until IT has checked with the archive, no %s is taken.",
 		Reserved: "the archive uses this name itself", DiskFull: "waits: the archive server's disk is full",
+		NoSidecar: ": copy that of _template and fill it in",
 	},
 	Notes: NoteWords{
 		Refused: "NOT ARCHIVED", InDoubt: "Nobody could tell whether this was archived.", Remedy: "Put it right, then move this whole folder back.", Done: "archived", Sent: "ZIP",

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"errors"
 	"fmt"
 
 	"vaultd/internal/archive"
@@ -10,9 +9,6 @@ import (
 
 // deliveryFormat names the shape of a delivery note; it changes only with the shape.
 const deliveryFormat = "vaultd-delivery-1"
-
-// ErrNotDelivered says that there is nothing to give a delivery note for.
-var ErrNotDelivered = errors.New("not delivered")
 
 // Delivery is the evidence that is written beside a delivered source: which bytes the service took, when, and for whom. Of a PDF it says nothing
 // of what the service did with them, because the service says nothing. Of a document of the business network it has what the network had said
@@ -58,12 +54,12 @@ func (d Delivery) Receiver() string {
 	return archive.Receiver{Address: d.Receiving, Name: d.RecipientName, IDs: d.RecipientIDs}.String()
 }
 
-// NewDelivery returns the delivery note of a delivered entry and its document; head may be nil. Its error wraps ErrNotDelivered where the
+// NewDelivery returns the delivery note of a delivered entry and its document; head may be nil. Its error wraps ErrNoRecord where the
 // store's success is missing.
 func NewDelivery(environment string, e ledger.Entry, d ledger.Document, head *ledger.Head) (Delivery, error) {
 	// A rejection may come before the note is written. The network called the document delivered all the same, and the note says both.
 	if r := e.Current(); e.State != ledger.Delivered || r == nil || r.Fate != ledger.Succeeded && !e.IsUndelivered() {
-		return Delivery{}, fmt.Errorf("make delivery note of %s: %w", e.Key, ErrNotDelivered)
+		return Delivery{}, fmt.Errorf("make delivery note of %s: %w", e.Key, ErrNoRecord)
 	}
 	to, err := archive.ReadReceiver(d.Metadata)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 // receiptFormat names the shape of a receipt; it changes only with the shape.
 const receiptFormat = "vaultd-receipt-1"
 
-// ErrNotArchived says that there is nothing to give a receipt for.
-var ErrNotArchived = errors.New("not archived")
+// ErrNoRecord says that there is nothing to give a receipt or a delivery note
+// for.
+var ErrNoRecord = errors.New("neither archived nor delivered")
 
 // Receipt is the evidence that is written beside an archived source. It says what
 // was archived, under which numbers, and the service's own words of success. The
@@ -72,10 +73,10 @@ type ReceiptLine struct {
 }
 
 // NewReceipt returns the receipt of an archived entry and its document; head may be
-// nil. Its error wraps ErrNotArchived where the service's success is missing.
+// nil. Its error wraps ErrNoRecord where the service's success is missing.
 func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *ledger.Head) (Receipt, error) {
 	if e.State != ledger.Archived || e.ArchivedRemote == "" {
-		return Receipt{}, fmt.Errorf("make receipt of %s: %w", e.Key, ErrNotArchived)
+		return Receipt{}, fmt.Errorf("make receipt of %s: %w", e.Key, ErrNoRecord)
 	}
 	var meta struct {
 		Number string `json:"documentId"`

@@ -56,7 +56,7 @@ func TestReceipt_FixedFields(t *testing.T) {
 	err := json.Unmarshal(r.Encode(), &back)
 	kit.Check(t, err == nil && back.BumID == "b4" && back.Journal.N == 30, "read back %+v: %v", back, err)
 	kit.Fails(t, "a receipt for an upload",
-		kit.Err(NewReceipt("test", b.entries[archive.Key{4}], doc, nil)), ErrNotArchived)
+		kit.Err(NewReceipt("test", b.entries[archive.Key{4}], doc, nil)), ErrNoRecord)
 }
 
 func TestReceipt_NamesTheGenerationThatSucceeded(t *testing.T) {

@@ -188,10 +188,7 @@ func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) 
 		if n.Detail != "" {
 			return n.Detail, true
 		}
-		if p.Route.HasVaults() {
-			return "no " + p.Sidecar + since + ": copy that of _template and fill it in", late
-		}
-		return "no " + p.Sidecar + since, late
+		return "no " + p.Sidecar + since + present.WordsOf(p.Route).Progress.NoSidecar, late
 	case watch.Copying:
 		return "changed " + p.formatAgo(cmp.Or(n.LastChanged, n.FirstSeen)), false
 	case watch.StillOpen:
@@ -324,13 +321,14 @@ func (p *page) renderBody() string {
 
 // writeEnded is what is done with.
 func (p *page) writeEnded(b *strings.Builder, width int) {
-	archives := p.Route.HasVaults()
 	// A drop that changed its route today may have both. They are never added up.
-	if archives || p.Today.archived.count > 0 {
-		p.writeEnd(b, "ARCHIVED TODAY", p.Today.archived)
-	}
-	if !archives || p.Today.delivered.count > 0 {
-		p.writeEnd(b, "DELIVERED TODAY", p.Today.delivered)
+	for _, end := range []struct {
+		name string
+		of   endCount
+	}{{"archived", p.Today.archived}, {"delivered", p.Today.delivered}} {
+		if end.of.count > 0 || end.name == present.WordsOf(p.Route).End {
+			p.writeEnd(b, strings.ToUpper(end.name)+" TODAY", end.of)
+		}
 	}
 	if p.Today.duplicateCount == 0 {
 		return

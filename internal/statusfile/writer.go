@@ -268,7 +268,7 @@ func (w *writer) isDelayedBy(t ingest.Target) bool {
 // writeTemplate writes _template once each time the drop folder was opened: what people copy and fill in. The sidecar is that of the
 // archive: a drop of another route has none of it.
 func (w *writer) writeTemplate(f *drop.Folder) {
-	if w.templateIn == f || !w.drop.Settings.Route.HasVaults() {
+	if w.templateIn == f || w.drop.Settings.Vault == "" {
 		return
 	}
 	w.templateIn = f

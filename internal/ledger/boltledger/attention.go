@@ -15,7 +15,7 @@ import (
 )
 
 // The due index has a second part, behind all steps: every entry that people are told
-// of, by class, by drop folder and vault, and by the time at which it was taken. How
+// of, by class, by drop folder, route and vault, and by the time at which it was taken. How
 // many there are, and which of them is the oldest, is read from keys alone.
 
 // classBit marks the part of the classes: no step has such a number.
@@ -27,7 +27,7 @@ func attentionKey(e ledger.Entry) []byte {
 	if class == ledger.NoAttention {
 		return nil
 	}
-	queue := e.Drop + "\x00" + string(e.Vault)
+	queue := e.Drop + "\x00" + string(e.Route) + "\x00" + string(e.Vault)
 	return append(dueKeyPrefix(queuePrefix(classBit|ledger.Step(class), queue[:min(len(queue), 255)]), e.SeenAt), e.Key[:]...)
 }
 
@@ -38,8 +38,8 @@ func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (count
 	err = l.visitClass(class, before, func(_ *bbolt.Tx, queue string, at time.Time, _ archive.Key) (bool, error) {
 		if counts == nil || queue != last {
 			last = queue
-			drop, vault, _ := strings.Cut(queue, "\x00")
-			counts = append(counts, ledger.AttentionCount{Drop: drop, Vault: archive.VaultID(vault)})
+			of := append(strings.Split(queue, "\x00"), "", "") // a long name may have been cut
+			counts = append(counts, ledger.AttentionCount{Drop: of[0], Route: ledger.Route(of[1]), Vault: archive.VaultID(of[2])})
 		}
 		c := &counts[len(counts)-1]
 		c.Entries, c.Oldest = c.Entries+1, at

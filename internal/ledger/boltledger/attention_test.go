@@ -35,10 +35,10 @@ func TestCountAttention_I26_FollowsTheEntries(t *testing.T) {
 		kit.Want(t, fmt.Sprintf("entries of class %d before %v", class, before), got, want)
 	}
 	at := func(n int) time.Time { return all[n].e.SeenAt }
-	check(ledger.Waiting, time.Time{}, ledger.AttentionCount{Drop: "acme", Vault: "V1", Entries: 4, Oldest: at(2)}, ledger.AttentionCount{Drop: "beta", Vault: "V1", Entries: 3, Oldest: at(1)})
-	check(ledger.Waiting, at(4), ledger.AttentionCount{Drop: "acme", Vault: "V1", Entries: 1, Oldest: at(2)}, ledger.AttentionCount{Drop: "beta", Vault: "V1", Entries: 1, Oldest: at(1)})
+	check(ledger.Waiting, time.Time{}, ledger.AttentionCount{Drop: "acme", Route: ledger.Vault, Vault: "V1", Entries: 4, Oldest: at(2)}, ledger.AttentionCount{Drop: "beta", Route: ledger.Vault, Vault: "V1", Entries: 3, Oldest: at(1)})
+	check(ledger.Waiting, at(4), ledger.AttentionCount{Drop: "acme", Route: ledger.Vault, Vault: "V1", Entries: 1, Oldest: at(2)}, ledger.AttentionCount{Drop: "beta", Route: ledger.Vault, Vault: "V1", Entries: 1, Oldest: at(1)})
 	check(ledger.Waiting, at(1))
-	check(ledger.RejectedUnresolved, time.Time{}, ledger.AttentionCount{Drop: "acme", Vault: "V1", Entries: 1, Oldest: at(0)}, ledger.AttentionCount{Drop: "beta", Vault: "V1", Entries: 1, Oldest: at(3)})
+	check(ledger.RejectedUnresolved, time.Time{}, ledger.AttentionCount{Drop: "acme", Route: ledger.Vault, Vault: "V1", Entries: 1, Oldest: at(0)}, ledger.AttentionCount{Drop: "beta", Route: ledger.Vault, Vault: "V1", Entries: 1, Oldest: at(3)})
 	check(ledger.InQuarantine, time.Time{})
 	for before, want := range map[time.Time][]archive.Key{
 		{}:    {all[8].e.Key, all[7].e.Key, all[6].e.Key},

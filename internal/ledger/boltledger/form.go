@@ -21,7 +21,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tags of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 17
+const layout = 18
 
 // checkForm returns the schema of the ledger, or why its form cannot be read.
 func checkForm(meta *bbolt.Bucket) (schema int, err error) {
