@@ -5,10 +5,11 @@
 // only later. An item has settled when two scans of ours, at least Settle apart, saw the same state; an old mtime proves
 // nothing.
 //
-// Memory and work are bounded. Only the drop folder itself is watched, not its sub-folders. Names are read in chunks, and at
-// most MaxObserved items are under observation at a time. The watcher remembers at most 100,000 folders without a sidecar: about 60
-// bytes for each and 4 MiB for their names, some 10 MiB for each drop folder. An item that cannot be taken is tried again at
-// its own times and delays no other.
+// Memory and work are bounded. Only the drop folder itself is watched, not its
+// sub-folders. Names are read in chunks, and at most MaxObserved items are under
+// observation at a time. The watcher remembers at most 100,000 folders without a
+// sidecar, in some 4 MiB for each drop folder. An item that cannot be taken is
+// tried again at its own times and delays no other.
 //
 // The package changes nothing on disk, opens no file and follows no link. A drop folder that vanished, was replaced or is not
 // mounted is paused; it is never seen as empty.

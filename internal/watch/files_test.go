@@ -264,7 +264,7 @@ func TestLook_I22_SidecarBehindManyNames(t *testing.T) {
 // observation and is not any more. A sidecar that comes into it later is found,
 // though no event reports it and nothing changes in the drop folder itself.
 func TestRescan_I22_WhatIsNoLongerObserved(t *testing.T) {
-	restful(t, 3, func(b *bench, _ *atomic.Int64) {
+	restful(t, 3, func(b *bench) {
 		write(t, b.path, "late/a.pdf")
 		b.events <- Event{Name: "late"}
 		b.pass(20*time.Minute + time.Second)
@@ -281,13 +281,17 @@ func TestRescan_I22_WhatIsNoLongerObserved(t *testing.T) {
 // TestRescan_I22_WhatIsTooYoungToTell: a change right after a folder was looked
 // into may leave it in the same state. The next rescan looks again.
 func TestRescan_I22_WhatIsTooYoungToTell(t *testing.T) {
-	for age, want := range map[time.Duration]bool{time.Second: true, time.Hour: false} {
-		b := newNoSidecarCache(10)
-		b.beginRound(false)
-		b.beginFullRead()
-		b.noteNoSidecar("folder", dirState{ino: 2, ctime: time.Now().Add(-age)})
-		kit.Want(t, fmt.Sprintf("a folder that changed %v ago is looked into again", age), b.needsFullRead, want)
-	}
+	inBubble(t, Config{}, func(b *bench) {
+		kit.Must(t, os.Mkdir(b.path+"/bare", 0o770))
+		root := kit.Value(os.OpenRoot(b.path))(t)
+		defer root.Close()
+		s := &session{Watcher: b.w, root: root, isLocal: true}
+		kit.Must(t, s.rescan(t.Context(), time.Now()))
+		kit.Want(t, "young folders remembered", len(s.rescans.noSidecar), 0)
+		time.Sleep(40 * 365 * 24 * time.Hour) // a bubble begins long before the folder was made
+		kit.Must(t, s.rescan(t.Context(), time.Now()))
+		kit.Want(t, "old folders remembered", len(s.rescans.noSidecar), 1)
+	})
 }
 
 // TestRescan_I22_WhatCouldNotBeLookedInto: a folder gets its rights later. That
@@ -301,12 +305,12 @@ func TestRescan_I22_WhatCouldNotBeLookedInto(t *testing.T) {
 	root := kit.Value(os.OpenRoot("."))(t)
 	defer root.Close()
 	w := kit.Value(New(Config{Path: ".", Settle: time.Second, Rescan: time.Hour, Rules: rules}))(t)
-	s := &session{Watcher: w, root: root, events: make(chan Event), stop: func() {}, isLocal: true, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
+	s := &session{Watcher: w, root: root, events: make(chan Event), stop: func() {}, isLocal: true}
 	now := time.Now()
 	observed := func() int {
 		t.Helper()
 		now = now.Add(time.Minute)
-		asNobody(t, func() { kit.Must(t, s.rescan(t.Context(), now, false)) })
+		asNobody(t, func() { kit.Must(t, s.rescan(t.Context(), now)) })
 		return w.Snapshot().Observed
 	}
 	kit.Want(t, "items under observation while it cannot be looked into", observed(), 0)

@@ -23,23 +23,28 @@ type rescanState struct {
 	queued      int       // folders that found no place
 	lastMtime   time.Time // mtime of the drop folder at the last one
 	events      int       // since the last one
-	ownEvents   int       // those of them about vaultd's own names
 	unannounced int       // rescans in a row that found changes without an event
-	eventsLost  bool      // events were lost since the last one that read everything
-	noSidecar   noSidecarCache
+	noSidecar   noSidecarFolders
 }
 
 // minRescanGap keeps a storm of overflows from becoming a storm of rescans. Rescans then take at most a fifth of the time. A
 // refill need not wait, because each one takes half of MaxObserved folders.
 const minRescanGap = time.Second
 
-// dueAt returns when the next rescan is due. rescan is the regular time between two.
-func (l *rescanState) dueAt(rescan time.Duration) time.Time {
+// dueAt returns when the next rescan is due. rescan is the regular time between
+// two. isHeard says that the kernel reports each change: then rescans take at
+// most a thousandth of the time, up to three times the regular one, after which
+// the drop would count as stalled. Otherwise rescans alone find new folders, and
+// keep the regular time.
+func (l *rescanState) dueAt(rescan time.Duration, isHeard bool) time.Time {
 	switch {
 	case l.last.IsZero() || l.isRefill:
 		return l.last
 	case l.isSoon:
 		return l.last.Add(min(max(minRescanGap, 5*l.took), rescan))
+	}
+	if isHeard {
+		rescan = min(max(rescan, 1000*l.took), 3*rescan)
 	}
 	return l.last.Add(rescan)
 }
@@ -88,17 +93,12 @@ const maxEventsPerPass = 4096
 func (s *session) handleEvents(e Event) {
 	for n := 1; ; n++ {
 		s.rescans.events++
-		if e.Name != "" && s.cfg.IsReserved(e.Name) {
-			s.rescans.ownEvents++
-		}
 		switch {
 		case e.Dead != nil:
 			s.stopEvents("events ended: " + e.Dead.Error())
 			return
 		case e.Overflow:
 			s.rescans.isSoon = true
-			// The lost ones may be about any folder.
-			s.rescans.eventsLost = true
 		case e.Name != "" && !e.IsOther:
 			s.observeNew(e.Name)
 		}
@@ -127,7 +127,6 @@ func (s *session) observeNew(name string) {
 	if err != nil || !s.isItem(info.Mode()) {
 		return
 	}
-	s.rescans.noSidecar.forgetFolder(name)
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,35 +146,21 @@ func (s *session) isItem(mode fs.FileMode) bool {
 	return mode.IsDir()
 }
 
-// rescan brings the watcher up to date with what really lies in the drop folder. It reads the whole drop folder, except when
-// nothing can have changed: then it only looks again at the folders without a sidecar.
-func (s *session) rescan(ctx context.Context, now time.Time, requested bool) error {
+// rescan brings the watcher up to date with what really lies in the drop folder:
+// it reads all names in it.
+func (s *session) rescan(ctx context.Context, now time.Time) error {
 	l := &s.rescans
-	// The state is read before the names: a change while they are read shows as another state at the next rescan.
-	before, err := s.dropState()
+	// The time is read before the names: a change while they are read shows at the next rescan.
+	drop, err := s.root.Stat(".")
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
-	s.checkEvents(before)
+	s.checkEvents(drop.ModTime())
 	s.mu.Lock()
 	s.sched.removeIdle(l.queued, now)
-	known := l.noSidecar.dropState == before || l.ownEvents > 0 && now.Sub(l.noSidecar.lastFullRead) < maxFullReadAge
-	same := !requested && l.events == l.ownEvents && l.queued == 0 && !s.sched.removedAny && s.events != nil && s.isLocal && l.noSidecar.isComplete && known
-	own := l.ownEvents
-	l.events, l.ownEvents, s.sched.removedAny = 0, 0, false
 	s.mu.Unlock()
-	l.last, l.isSoon, l.isRefill = now, false, false
-	l.noSidecar.beginRound(!requested && s.events != nil && s.isLocal && !l.eventsLost && l.unannounced == 0)
-	if same && l.noSidecar.allUnchanged(s.root) {
-		if !l.noSidecar.acceptOwnChange(before, now) {
-			// Too early to tell: the next rescan asks again.
-			l.events, l.ownEvents = own, own
-		}
-		s.recordRescan(now)
-		return nil
-	}
-	l.noSidecar.beginFullRead()
-	r := rescanPass{session: s, counts: notTakenCounts{}, ignored: notTakenCounts{}, now: now, firstQueued: -1}
+	l.last, l.isSoon, l.isRefill, l.events = now, false, false, 0
+	r := rescanPass{session: s, counts: notTakenCounts{}, ignored: notTakenCounts{}, now: now, firstQueued: -1, noSidecar: make(noSidecarFolders, len(l.noSidecar))}
 	if err := r.readAll(ctx); err != nil {
 		return err
 	}
@@ -187,8 +172,7 @@ func (s *session) rescan(ctx context.Context, now time.Time, requested bool) err
 	l.isRefill = l.cursor > 0 && r.firstQueued < 0
 	l.cursor, l.queued = max(r.firstQueued, 0), r.counts.count(Queued)
 	l.isRefill = l.isRefill && l.queued > 0
-	l.eventsLost = false
-	l.noSidecar.endFullRead(before, now, !r.isIncomplete)
+	l.noSidecar = r.noSidecar
 	s.mu.Lock()
 	hasChanged := s.sched.setCounts(r.counts, r.ignored)
 	s.mu.Unlock()
@@ -199,15 +183,6 @@ func (s *session) rescan(ctx context.Context, now time.Time, requested bool) err
 	return nil
 }
 
-// dropState returns the state of the drop folder itself.
-func (s *session) dropState() (dirState, error) {
-	info, err := s.root.Stat(".")
-	if err != nil {
-		return dirState{}, err
-	}
-	return dirStateOf(info), nil
-}
-
 func (s *session) recordRescan(began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,14 +191,14 @@ func (s *session) recordRescan(began time.Time) {
 
 // checkEvents notices when events do not arrive. Each entry that comes or goes changes the mtime of the drop folder, so a change
 // without an event, twice in a row, means that the kernel does not report changes here.
-func (s *session) checkEvents(now dirState) {
+func (s *session) checkEvents(mtime time.Time) {
 	l := &s.rescans
-	if !l.last.IsZero() && l.events == 0 && !now.mtime.Equal(l.lastMtime) {
+	if !l.last.IsZero() && l.events == 0 && !mtime.Equal(l.lastMtime) {
 		l.unannounced++
 	} else {
 		l.unannounced = 0
 	}
-	l.lastMtime = now.mtime
+	l.lastMtime = mtime
 	if l.unannounced >= 2 && s.events != nil {
 		s.stopEvents("events do not arrive: rescans found changes that none told of")
 	}
@@ -232,13 +207,13 @@ func (s *session) checkEvents(now dirState) {
 // rescanPass is one reading of the whole drop folder.
 type rescanPass struct {
 	*session
-	counts       notTakenCounts
-	ignored      notTakenCounts
-	now          time.Time
-	dir          *os.File
-	position     int  // in the directory
-	firstQueued  int  // position of the first folder at or after the cursor that found no place; -1 if missing
-	isIncomplete bool // something could not be looked at: the next rescan tries again
+	counts      notTakenCounts
+	ignored     notTakenCounts
+	now         time.Time
+	dir         *os.File
+	position    int              // in the directory
+	firstQueued int              // position of the first folder at or after the cursor that found no place; -1 if missing
+	noSidecar   noSidecarFolders // found in this pass
 }
 
 func (r *rescanPass) readAll(ctx context.Context) error {
@@ -249,12 +224,12 @@ func (r *rescanPass) readAll(ctx context.Context) error {
 	defer dir.Close()
 	r.dir = dir
 	for ctx.Err() == nil {
-		entries, err := dir.ReadDir(namesPerRead)
-		for _, e := range entries {
-			r.handleEntry(e)
+		names, err := dir.Readdirnames(namesPerRead)
+		for _, name := range names {
+			r.handleName(name)
 			r.position++
 		}
-		if err == io.EOF || (err == nil && len(entries) == 0) {
+		if err == io.EOF || (err == nil && len(names) == 0) {
 			return nil
 		}
 		if err != nil {
@@ -264,46 +239,49 @@ func (r *rescanPass) readAll(ctx context.Context) error {
 	return nil
 }
 
-func (r *rescanPass) handleEntry(e os.DirEntry) {
-	name := e.Name()
+func (r *rescanPass) handleName(name string) {
 	switch {
 	case r.cfg.IsReserved(name):
 		return
 	case r.cfg.IsIgnored(name):
 		r.ignored.add(IgnoredByRule, name, time.Time{}, nil)
 		return
-	case (!e.IsDir() || r.cfg.Kind == Files) && r.isLeftAlone(name):
-		return
-	case r.cfg.Kind == Files:
-		r.handleFile(e)
-		return
-	case !e.IsDir():
-		r.countNotTaken(LooseFile, name, describeLoose(e))
-		return
 	}
+	info, err := durable.Lstat(r.dir, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // gone since
+	case err != nil:
+		r.countNotTaken(reasonFor(err), name, err)
+	case (!info.IsDir() || r.cfg.Kind == Files) && r.isLeftAlone(name):
+	case r.cfg.Kind == Files:
+		r.handleFile(name, info.Mode())
+	case info.IsDir():
+		r.handleFolder(name, dirStateOf(info))
+	default:
+		r.countNotTaken(LooseFile, name, describeLoose(info.Mode()))
+	}
+}
+
+func (r *rescanPass) handleFolder(name string, at dirState) {
 	r.mu.Lock()
 	_, observed := r.sched.candidates[name]
 	r.mu.Unlock()
-	if observed {
+	// Only on a local file system does a change by another machine show in the ctime at once.
+	if observed || r.isLocal && r.rescans.noSidecar.has(at) && r.countUnchanged(name, at) {
 		return
 	}
-	if r.isLocal && r.rescans.noSidecar.stillHasNone(r.dir, name) {
-		if known, near := r.knownNear(name); known {
-			r.countNoSidecar(name, near)
-			return
-		}
-	}
-	switch has, near, at, err := r.cfg.Rules.findSidecar(r.dir, name); {
+	switch has, near, err := r.cfg.Rules.findSidecar(r.dir, name); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // gone since
-	case err != nil && r.isLeftAlone(name): // lost+found cannot be read
-	case err != nil:
-		r.isIncomplete = true
-		r.countNotTaken(reasonFor(err), name, err)
-	case !has:
-		r.isIncomplete = !r.rescans.noSidecar.noteNoSidecar(name, at) || r.isIncomplete
-		r.countNoSidecar(name, describeNear(near, r.cfg.Rules.Sidecar))
-	default:
+	case has:
 		r.observe(name)
+	case r.isLeftAlone(name): // lost+found, which cannot be read, or a name for which only a sidecar counts
+	case err != nil:
+		r.countNotTaken(reasonFor(err), name, err)
+	default:
+		if at.isOldEnough(time.Now()) {
+			r.noSidecar.add(at)
+		}
+		r.countNotTaken(NoSidecar, name, describeNear(near, r.cfg.Rules.Sidecar))
 	}
 }
 
@@ -318,46 +296,44 @@ func (r *rescanPass) isLeftAlone(name string) bool {
 }
 
 // handleFile puts a file under observation, and counts what is none.
-func (r *rescanPass) handleFile(e os.DirEntry) {
-	name := e.Name()
+func (r *rescanPass) handleFile(name string, mode fs.FileMode) {
 	switch {
-	case r.isItem(e.Type()):
+	case r.isItem(mode):
 		r.observe(name)
-	case e.IsDir():
+	case mode.IsDir():
 		r.countNotTaken(NotFile, name, errors.New(FolderDetail))
 	default:
-		r.countNotTaken(NotFile, name, describeLoose(e))
+		r.countNotTaken(NotFile, name, describeLoose(mode))
 	}
 }
 
-// knownNear reports whether it is known what lies in the folder name, which has no sidecar and is unchanged. near says what was
-// probably meant to be a sidecar. The first such folders are looked into at each rescan all the same: a sidecar that appears in
-// a folder inside changes nothing out here.
-func (r *rescanPass) knownNear(name string) (known bool, near error) {
-	if !r.counts.hasRoom(NoSidecar) {
-		return true, nil
+// countUnchanged counts the folder name, which has no sidecar and is unchanged,
+// with what was probably meant to be a sidecar. It returns false for the first
+// such folders, which are looked into at each rescan all the same: a sidecar that
+// appears in a folder inside changes nothing out here.
+func (r *rescanPass) countUnchanged(name string, at dirState) bool {
+	var near error
+	if r.counts.hasRoom(NoSidecar) {
+		r.mu.Lock()
+		before, ok := r.sched.known[name]
+		r.mu.Unlock()
+		if !ok || r.counts.count(NoSidecar) < alwaysScanned {
+			return false
+		}
+		if before.Detail != "" {
+			near = errors.New(before.Detail)
+		}
 	}
-	r.mu.Lock()
-	before, ok := r.sched.known[name]
-	r.mu.Unlock()
-	if before.Detail != "" {
-		near = errors.New(before.Detail)
-	}
-	return ok && r.counts.count(NoSidecar) >= alwaysScanned, near
+	r.noSidecar.add(at)
+	r.countNotTaken(NoSidecar, name, near)
+	return true
 }
 
 // alwaysScanned is how many unchanged folders without a sidecar are looked into at each rescan.
 const alwaysScanned = 100
 
-// countNoSidecar counts a folder that has no sidecar.
-func (r *rescanPass) countNoSidecar(name string, near error) {
-	if !r.isLeftAlone(name) {
-		r.countNotTaken(NoSidecar, name, near)
-	}
-}
-
-func describeLoose(e os.DirEntry) error {
-	switch e.Type() {
+func describeLoose(mode fs.FileMode) error {
+	switch mode.Type() {
 	case 0:
 		return nil
 	case fs.ModeSymlink:

@@ -109,7 +109,6 @@ type scheduler struct {
 	counts     notTakenCounts          // of the last rescan: what is not under observation
 	ignored    notTakenCounts          // of the last rescan: what is left alone for its name
 	known      map[string]NotTakenItem // the items of counts by name; before the first rescan those of Config.FirstSeen
-	removedAny bool                    // a candidate was removed since the last rescan, and only a rescan tells what is there now
 }
 
 func newScheduler(cfg Config) *scheduler {
@@ -305,7 +304,7 @@ func describeNear(near, sidecar string) error {
 func (s *scheduler) recordScanError(c *candidate, err error, now time.Time) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		// It is gone, was taken by somebody, or is a file now: the next rescan counts it.
-		s.removeCandidate(c.Name)
+		delete(s.candidates, c.Name)
 		return
 	}
 	if c.unchangedSince.IsZero() {
@@ -347,7 +346,7 @@ func (s *scheduler) recordTaken(name string, err error, now time.Time) {
 	}
 	c.isBeingTaken = false
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		s.removeCandidate(name)
+		delete(s.candidates, name)
 		return
 	}
 	c.reason, c.detail = reasonFor(err), err
@@ -376,14 +375,8 @@ func (s *scheduler) removeIdle(queued int, now time.Time) {
 		}
 		s.counts.add(c.reason, name, c.FirstSeen, c.detail)
 		s.known[name] = NotTakenItem{Name: name, FirstSeen: c.FirstSeen, Detail: errorText(c.detail)}
-		s.removeCandidate(name)
+		delete(s.candidates, name)
 	}
-}
-
-// removeCandidate ends the observation of name.
-func (s *scheduler) removeCandidate(name string) {
-	delete(s.candidates, name)
-	s.removedAny = true
 }
 
 func earlierOf(a, b time.Time) time.Time {

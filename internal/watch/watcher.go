@@ -12,9 +12,8 @@ import (
 
 // Watcher observes one drop folder.
 type Watcher struct {
-	cfg       Config
-	roundSize int           // maxCheckedPerRound, but for tests
-	wake      chan struct{} // size 1: there is work before the timer ends
+	cfg  Config
+	wake chan struct{} // size 1: there is work before the timer ends
 
 	mu              sync.Mutex
 	sched           *scheduler  // guarded by mu
@@ -32,7 +31,7 @@ func New(cfg Config) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Watcher{cfg: cfg, roundSize: maxCheckedPerRound, wake: make(chan struct{}, 1), sched: newScheduler(cfg)}, nil
+	return &Watcher{cfg: cfg, wake: make(chan struct{}, 1), sched: newScheduler(cfg)}, nil
 }
 
 // Run observes until ctx ends, then waits for the running takes and returns the cause of ctx. It is called once.
@@ -115,7 +114,7 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
-	s := &session{Watcher: w, root: root, here: here, stop: func() {}, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
+	s := &session{Watcher: w, root: root, here: here, stop: func() {}}
 	if err := s.checkDropFolder(); err != nil {
 		return err
 	}
@@ -163,8 +162,8 @@ func (s *session) doDueWork(ctx context.Context) error {
 			return err
 		}
 	}
-	if requested || !s.rescans.dueAt(s.cfg.Rescan).After(now) {
-		if err := s.rescan(ctx, now, requested); err != nil {
+	if requested || !s.rescanDueAt().After(now) {
+		if err := s.rescan(ctx, now); err != nil {
 			return err
 		}
 	}
@@ -182,11 +181,15 @@ func (s *session) nextWorkAt() time.Time {
 		// Half the places are free: queued folders get them now.
 		s.rescans.isRefill = true
 	}
-	next := s.rescans.dueAt(s.cfg.Rescan)
+	next := s.rescanDueAt()
 	if at, ok := s.sched.next(); ok {
 		next = earlierOf(next, at)
 	}
 	return next
+}
+
+func (s *session) rescanDueAt() time.Time {
+	return s.rescans.dueAt(s.cfg.Rescan, s.isLocal && s.events != nil)
 }
 
 func (w *Watcher) takeRescanRequest() bool {
