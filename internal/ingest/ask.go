@@ -19,11 +19,6 @@ const (
 	askBatch   = 500 // entries in one round of questions
 	askSingles = 4   // single questions at once
 	listWorth  = 3   // due entries for which the list is asked first
-
-	// Documents that were asked about so often, because they take long or the service was away, are many at worst: how many
-	// of them are asked about alone in one second is bounded.
-	askedOften       = 5
-	questionInterval = 10 * time.Millisecond
 )
 
 // askStep asks the service what became of documents: the list of the last 500 first,
@@ -228,7 +223,7 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 	for _, e := range es {
 		for _, r := range e.DueQuestions(now) {
 			g.Go(func() error {
-				if ctx.Err() != nil || !q.isOpen(r) || e.Attempt >= askedOften && c.questionLimiter.waitForTick(ctx) != nil {
+				if ctx.Err() != nil || !q.isOpen(r) {
 					return nil
 				}
 				// A GET: what it says counts only once the outcome is committed; a crash before that asks again.
@@ -354,30 +349,4 @@ func alignToRound(e ledger.Entry, at time.Time, every time.Duration) time.Time {
 	own.Write([]byte(e.Vault)) // always succeeds
 	offset := time.Duration(own.Sum64() % uint64(every))
 	return at.Add(every - 1 - offset).Truncate(every).Add(offset)
-}
-
-// rateLimiter bounds how often something is done in this process.
-type rateLimiter struct {
-	mu   sync.Mutex
-	next time.Time // guarded by mu
-}
-
-// waitForTick waits until the next call may go. Its error is that of ctx.
-func (t *rateLimiter) waitForTick(ctx context.Context) error {
-	t.mu.Lock()
-	now := time.Now()
-	at := t.next
-	if at.Before(now) {
-		at = now
-	}
-	t.next = at.Add(questionInterval)
-	t.mu.Unlock()
-	timer := time.NewTimer(at.Sub(now))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

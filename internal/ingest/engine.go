@@ -80,7 +80,6 @@ type Engine struct {
 	sharedTickets     sharedTickets
 	underWay          bookings
 	statusLists       statusLists
-	questionLimiter   rateLimiter
 	backlog           backlog
 	recalling         sync.Mutex  // held while the backlog is read anew
 	woken             atomic.Bool // Wake was called, and the backlog was not read anew since
