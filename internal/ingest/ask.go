@@ -138,7 +138,7 @@ func (c *Engine) askAbout(ctx context.Context, es []ledger.Entry) (cs []ledger.C
 }
 
 // changesOfOthers returns what a list tells of registrations of other entries than es, for which nothing waits: the service has
-// content that the ledger does not count. An entry that moves on meanwhile is offered the words again.
+// content that the ledger does not count.
 func (c *Engine) changesOfOthers(said map[archive.RemoteID]archive.Receipt, es []ledger.Entry) []ledger.Change {
 	asked := map[archive.Key]bool{}
 	for _, e := range es {
@@ -267,9 +267,8 @@ func (c *Engine) eventsOf(e ledger.Entry, heard map[archive.RemoteID]archive.Rec
 	return evs
 }
 
-// statusEvents returns the events by which an entry hears one word about a registration of its own. One that it does not list
-// any more is listed again.
-func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) (evs []ledger.Event) {
+// statusEvents returns the events by which an entry hears one word about a registration of its own.
+func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) []ledger.Event {
 	if !rc.ID.IsZero() && !isOwnID(e, rc.ID) {
 		c.cfg.Log.Error("status answer names another document; it is not believed", "key", e.Key, "bumId", rc.Remote)
 		return nil
@@ -277,14 +276,7 @@ func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) (evs []ledger.
 	if rc.Status == archive.Unfamiliar {
 		c.logUnknownWord(rc.Raw)
 	}
-	if !slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote }) {
-		// A registration that this entry does not list is taken in only if the answer names the document.
-		if rc.ID.IsZero() {
-			return nil // whose it is now, nobody says
-		}
-		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, ServiceTime: rc.Date})
-	}
-	return append(evs, ledger.StatusSeen{Receipt: rc, Grace: c.cfg.Grace, NotBefore: c.nextPollAt(e)})
+	return []ledger.Event{ledger.StatusSeen{Receipt: rc, Grace: c.cfg.Grace, NotBefore: c.nextPollAt(e)}}
 }
 
 // maxUnknownWords bounds the memory and the log where a service answers with ever new words.

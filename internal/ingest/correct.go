@@ -7,27 +7,17 @@ import (
 )
 
 // correctOutcome returns the change to commit in the place of one that the ledger refused.
-func (c *Engine) correctOutcome(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
-	if again, is := c.correctCollision(es, outcome, res); is {
+func (c *Engine) correctOutcome(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
+	if again, is := c.correctCollision(es, res); is {
 		return again, true
 	}
 	return c.postponeIllegal(es, res)
 }
 
-// correctCollision answers an outcome that was not committed. If a person acted
-// on the entry meanwhile, what happened is still what happened, and is offered
-// again. If an identity, a number or an upload address belongs elsewhere, the
-// entry is examined again, or stopped.
-func (c *Engine) correctCollision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
-	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
-		for _, change := range outcome {
-			if change.Key == res.Key {
-				// The call was made, whoever changed the entry meanwhile: the same events, on the newer revision.
-				change.Rev = stale.Have
-				return change, true
-			}
-		}
-	}
+// correctCollision answers an outcome that was not committed because an
+// identity, a number or an upload address belongs elsewhere: the entry is
+// examined again, or stopped.
+func (c *Engine) correctCollision(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
 	taken, ok := errors.AsType[*ledger.TakenError](res.Err)
 	if !ok {
 		return ledger.Change{}, false

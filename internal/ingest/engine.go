@@ -490,9 +490,9 @@ func localFaultCause(err error) ledger.Cause {
 	return ledger.Cause{Code: "local-fault", Text: err.Error()}
 }
 
-// newChange wraps events that follow from what was just done.
+// newChange wraps events that follow from what was just done: of e, if an act was announced.
 func (c *Engine) newChange(e ledger.Entry, evs ...ledger.Event) ledger.Change {
-	return ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: c.cfg.Now()}
+	return ledger.Change{Key: e.Key, Rev: e.Rev, Fact: true, Act: e.ActUnderWay(), Events: evs, At: c.cfg.Now()}
 }
 
 // configuredDrop returns the drop that an entry came from.

@@ -48,7 +48,7 @@ func (c *Engine) queueFollowUps(work context.Context, queue string, tasks map[ar
 		if t == nil {
 			continue
 		}
-		if res.Err == nil {
+		if res.Err == nil && res.Entry.State == ledger.Sending { // an entry that moved on has its ticket alone
 			t.entries[0], t.acts = res.Entry, []ledger.Entry{res.Entry}
 		}
 		c.workerOf(ledger.Upload, queue).queueTask(work, t)

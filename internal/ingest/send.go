@@ -179,11 +179,11 @@ func (c *Engine) announceStored(o outgoing, stored ledger.FilesStored) (outgoing
 	c.cfg.Ledger.Submit([]ledger.Change{c.newChange(e, append([]ledger.Event{stored}, intent...)...)}, func(rs []ledger.Result) { committed <- rs[0] })
 	res := <-committed
 	c.noteResult(res)
-	if _, isStale := errors.AsType[*ledger.StaleError](res.Err); isStale { // somebody changed the entry: what is due now is asked anew
-		return o, []ledger.Event{stored}
-	}
-	if res.Err != nil {
+	switch {
+	case res.Err != nil:
 		return o, []ledger.Event{stored, c.postpone(e, localFaultCause(res.Err))}
+	case !res.Entry.WasDocumentSent(): // somebody changed the entry: its files are stored, and what is due now is asked anew
+		return o, nil
 	}
 	o.entry, o.files, o.body = res.Entry, nil, body
 	return o, nil
@@ -267,7 +267,7 @@ func (c *Engine) judgeRefusedDocument(ctx context.Context, o outgoing, fault *ap
 	case numberTaken && before:
 		return ledger.DocumentTaken{WasKnown: true}
 	case numberTaken:
-		return ledger.SentToQuarantine{Cause: ledger.Cause{Code: ledger.CauseNumberTaken, Text: fmt.Sprintf(
+		return ledger.DocumentRefused{Cause: ledger.Cause{Code: ledger.CauseNumberTaken, Text: fmt.Sprintf(
 			"the network has a document under the number %s already, which this ledger did not send: another vaultd may have, or a lost part of this ledger: %s", o.entry.NetworkNumber(), fault.Error())}}
 	// Assumption: a sender may fetch its own document. If it may not, nothing
 	// is concluded, and an operator is asked.

@@ -105,7 +105,7 @@ func (w *worker) doTask(work context.Context, t *task) {
 	// again where that is safe.
 	w.engine.cfg.Ledger.Submit(submit, func(rs []ledger.Result) {
 		w.engine.queueFollowUps(work, w.queue, next, rs)
-		w.noteOutcome(t, outcome, rs)
+		w.noteOutcome(t, rs)
 	})
 	// After the submission: the next intents go into the commit of this outcome, or into one behind it.
 	if w.eager && w.lacksRoom.Load() {
@@ -128,11 +128,11 @@ func (w *worker) takeBackIntents(t *task) []ledger.Change {
 }
 
 // noteOutcome takes note of the results of an outcome's commit. What was refused is corrected and committed once more.
-func (w *worker) noteOutcome(t *task, outcome []ledger.Change, rs []ledger.Result) {
+func (w *worker) noteOutcome(t *task, rs []ledger.Result) {
 	var more []ledger.Change
 	for _, res := range rs {
 		w.engine.noteResult(res)
-		if again, is := w.engine.correctOutcome(t.acts, outcome, res); is {
+		if again, is := w.engine.correctOutcome(t.acts, res); is {
 			more = append(more, again)
 		}
 	}

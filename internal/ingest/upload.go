@@ -188,8 +188,8 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
 	c.limiters.succeeded(storeOf(e), uploader.pool.doingOf(uploader))
 	taken := c.takenUpload(e, ledger.UploadAccepted{Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent}), Request: request.Last()}, pkg, etag)
-	if inDoubt, is := taken.(ledger.SentToQuarantine); is {
-		c.pauseInDoubt(storeOf(e), inDoubt.Cause, 0)
+	if inDoubt, is := taken.(ledger.UploadUnanswered); is && inDoubt.NoRepeat {
+		c.pauseInDoubt(storeOf(e), ledger.DeliveryUnknown(e.Route, inDoubt.Cause.Text), 0)
 	} else {
 		c.closeBreaker(storeOf(e))
 	}
@@ -317,10 +317,7 @@ func (c *Engine) mayRepeatUpload(e ledger.Entry) bool {
 // unansweredUpload returns what follows from an upload of which nobody knows what became: the same bytes go again to the same address, or,
 // where the service may process them twice and cannot be asked, a person decides.
 func (c *Engine) unansweredUpload(e ledger.Entry, again time.Time, why ledger.Cause) ledger.Event {
-	if c.mayRepeatUpload(e) {
-		return ledger.UploadUnanswered{NotBefore: again, Cause: why}
-	}
-	return ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(e.Route, why.Text)}
+	return ledger.UploadUnanswered{NotBefore: again, Cause: why, NoRepeat: !c.mayRepeatUpload(e)}
 }
 
 // maxRefusedWait is how long a document whose package the store refuses waits at most for its next registration.

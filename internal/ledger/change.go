@@ -12,6 +12,8 @@ import (
 type Change struct {
 	Key      archive.Key
 	Rev      uint32 // the revision the events were decided on; 0: a new entry
+	Fact     bool   // its facts change the entry as it is stored, whatever its revision, see [Change.EventsOn]
+	Act      Act    // whose outcome the facts tell, if they tell one
 	Events   []Event
 	Document *Document // with Sealed: the erasable part, written once; with Refused, FoundDuplicate, Recovered: perhaps AsRead alone
 	Note     *Note     // with a human act: the reason that was given, erasable too

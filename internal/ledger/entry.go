@@ -37,6 +37,7 @@ type Entry struct {
 	Pruned        RegistrationsPruned `stored:"46"` // earlier ones that are no longer listed
 	Posts         uint16              `stored:"20"` // POSTs that were announced
 	Answers       uint16              `stored:"21"` // of them with a known outcome
+	Acts          uint32              `stored:"66"` // intents and outcomes of all calls so far, see [Act]
 	LostAnswers   uint16              `stored:"22"` // unanswered ones of earlier generations
 	Failures      uint8               `stored:"23"` // packages that the store took and the service failed or lost
 	BatchLimit    uint16              `stored:"24"` // documents it may be registered with, after a refused batch; 0: any number

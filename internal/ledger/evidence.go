@@ -72,9 +72,11 @@ func isByNumber(ev Event) bool {
 type list struct{}
 
 func (list) allows(_ *Entry, ev Event) bool {
-	switch ev.(type) {
+	switch ev := ev.(type) {
 	case DeliveryConfirmed, Unsealed:
 		return false
+	case UploadUnanswered:
+		return !ev.NoRepeat
 	}
 	return !isByNumber(ev)
 }
@@ -206,7 +208,7 @@ func (repeatable) allows(e *Entry, ev Event) bool {
 	switch ev.(type) {
 	case UploadNotSent, UploadUnanswered, DocumentTaken, DocumentRefused: // of what was announced
 		return e.sentAs() != nil || e.FilesUnderWay > 0
-	case RegisterIntended, UploadIntended, WindowClosed, StatusSeen, UploadAccepted, DeliveryConfirmed:
+	case RegisterIntended, UploadIntended, WindowClosed, StatusSeen, UploadRefused, UploadAccepted, DeliveryConfirmed:
 		return false
 	}
 	return true

@@ -204,13 +204,13 @@ func (o setup) next(w *world, add adder) {
 			if o.mistake != "NoIntentBeforePost" {
 				x.commit(RegisterIntended{}, 0)
 			}
-			x.vol = volatile{doing: toPost}
+			x.vol = volatile{doing: toPost, act: x.e.ActUnderWay()}
 		})
 	case Upload:
 		bum := bumNumber(w.e.Current().Ticket.Remote)
 		unknown := w.e.State == Sending && o.silent && !o.repeats && o.mistake != "RepeatedUnflagged"
 		if unknown {
-			add("a person is to look", false, func(x *world) { x.commit(SentToQuarantine{Cause: DeliveryUnknown(w.e.Route, "")}, 0) })
+			add("a person is to look", false, func(x *world) { x.commit(UploadUnanswered{NoRepeat: true}, 0) })
 		}
 		if !unknown && bum != foreign && !w.srv[bum].expired && w.e.Current().Ticket.URL != "" {
 			add("intend PUT", false, func(x *world) {
@@ -220,7 +220,7 @@ func (o setup) next(w *world, add adder) {
 				if o.mistake == "RepeatedUnflagged" {
 					x.e.PossibleDouble, x.e.DuplicateConfirmed = false, false
 				}
-				x.vol = volatile{doing: toPut, n: bum}
+				x.vol = volatile{doing: toPut, n: bum, act: x.e.ActUnderWay()}
 			})
 		}
 		add("close the window", false, func(x *world) {
@@ -259,49 +259,50 @@ func (o setup) posting(w *world, add adder) {
 			x.send(message{kind: post, gen: x.e.Generation, mine: true})
 		})
 		if w.left.odd > 0 {
-			add("POST cannot leave", true, func(x *world) { x.left.odd--; x.giveUp(); x.commit(RegisterNotTaken{}, 0) })
+			add("POST cannot leave", true, func(x *world) { x.left.odd--; x.tell(x.giveUp(), RegisterNotTaken{}) })
 		}
 		return
 	}
-	add("POST is given up", false, func(x *world) { x.giveUp(); x.commit(RegisterUnanswered{}, 0) })
+	add("POST is given up", false, func(x *world) { x.tell(x.giveUp(), RegisterUnanswered{}) })
 	for _, m := range w.net {
 		if !m.mine {
 			continue
 		}
 		switch m.kind {
 		case postTaken:
-			add("ticket", false, func(x *world) { x.giveUp(); o.ticket(x, m.bum) })
+			add("ticket", false, func(x *world) { o.ticket(x, x.giveUp(), m.bum) })
 		case postCrossed:
 			add("crossed answer", false, func(x *world) {
-				x.giveUp()
+				act := x.giveUp()
 				if o.mistake == "AdoptedByPosition" {
-					o.ticket(x, foreign)
+					o.ticket(x, act, foreign)
 					return
 				}
-				x.commit(AnswerMixedUp{}, 0)
+				x.tell(act, AnswerMixedUp{})
 			})
 		case postRefused:
 			add("refusal", false, func(x *world) {
-				x.giveUp()
+				act := x.giveUp()
 				if x.e.BatchLimit == 1 {
-					x.commit(RegisterRefused{}, 0)
+					x.tell(act, RegisterRefused{})
 					return
 				}
-				x.commit(BatchRefused{Part: 1}, 0)
+				x.tell(act, BatchRefused{Part: 1})
 			})
 		}
 	}
 }
 
-func (o setup) ticket(x *world, bum uint8) {
+func (o setup) ticket(x *world, act Act, bum uint8) {
 	date := epoch
 	if bum != foreign {
 		date = epoch.Add(time.Duration(x.srv[bum].epoch) * time.Hour)
 	}
 	if o.mistake == "NoIntentBeforePost" {
 		x.commit(RegisterIntended{}, 0)
+		act = x.e.ActUnderWay()
 	}
-	x.commit(TicketReceived{archive.Ticket{Remote: bumName(bum), URL: "u", Sent: at(0), Date: date}}, 0)
+	x.tell(act, TicketReceived{archive.Ticket{Remote: bumName(bum), URL: "u", Sent: at(0), Date: date}})
 }
 
 // putting acts on an intent to upload and commits its outcome.
@@ -312,48 +313,47 @@ func (o setup) putting(w *world, add adder) {
 			x.send(message{kind: put, bum: x.vol.n, mine: true})
 		})
 		if w.left.odd > 0 {
-			add("PUT cannot leave", true, func(x *world) { x.left.odd--; x.giveUp(); x.commit(UploadNotSent{}, 0) })
+			add("PUT cannot leave", true, func(x *world) { x.left.odd--; x.tell(x.giveUp(), UploadNotSent{}) })
 		}
 		return
 	}
-	late := func(x *world) {
-		x.giveUp()
+	ended := func(x *world) Act {
+		act := x.giveUp()
 		if o.mistake == "NoIntentBeforePut" {
 			x.commit(UploadIntended{}, 0)
+			act = x.e.ActUnderWay()
 		}
+		return act
+	}
+	taken := func(x *world, act Act) {
+		if o.silent {
+			x.tell(act, DeliveryConfirmed{Sent: x.e.Package.SHA256})
+			return
+		}
+		x.tell(act, UploadAccepted{Sent: x.e.Package.SHA256})
 	}
 	add("PUT is given up", false, func(x *world) {
-		late(x)
+		act := ended(x)
 		if o.mistake == "TimeoutTakenForSuccess" {
-			x.commit(UploadAccepted{Sent: x.e.Package.SHA256}, 0)
-			x.commit(DeliveryConfirmed{Sent: x.e.Package.SHA256}, 0)
+			taken(x, act)
 			return
 		}
-		if o.silent && !o.repeats {
-			x.commit(SentToQuarantine{Cause: DeliveryUnknown(x.e.Route, "")}, 0)
-			return
-		}
-		x.commit(UploadUnanswered{}, 0)
+		x.tell(act, UploadUnanswered{NoRepeat: o.silent && !o.repeats})
 	})
 	for _, m := range w.net {
 		switch {
 		case m.mine && m.kind == putStored:
 			add("PUT 200", false, func(x *world) {
-				late(x)
-				if o.silent {
-					x.commit(DeliveryConfirmed{Sent: x.e.Package.SHA256}, 0)
-					return
-				}
-				x.commit(UploadAccepted{Sent: x.e.Package.SHA256}, 0)
+				taken(x, ended(x))
 			})
 		case m.mine && m.kind == putRefused:
 			add("PUT 403", false, func(x *world) {
-				late(x)
+				act := ended(x)
 				if o.mistake == "RefusalHidesEarlierAttempt" {
 					x.e.Registrations = slices.Clone(x.e.Registrations)
 					x.e.Current().WithoutEffect = x.e.Current().UploadIntents - 1
 				}
-				x.commit(UploadRefused{}, 0)
+				x.tell(act, UploadRefused{})
 				if o.mistake == "RefusalForgotten" && x.e.State == Packaged {
 					x.e.Current().Fate = Unsent
 				}

@@ -38,6 +38,7 @@ type world struct {
 type volatile struct {
 	doing doing
 	n     uint8 // registration number at the service, for a PUT
+	act   Act   // that was announced, and whose outcome the process will tell
 }
 
 type doing uint8
@@ -198,6 +199,30 @@ func (w *world) commit(ev Event, d time.Duration) (ok bool) {
 	return true
 }
 
+// tell commits what became of an act, as the committer does: it applies to the entry as it is now. Told twice, it changes nothing more.
+func (w *world) tell(act Act, outcome Event) {
+	for range 2 {
+		before := w.e
+		c := Change{Key: w.e.Key, Rev: w.e.Rev, Fact: true, Act: act, Events: []Event{outcome}, At: at(0)}
+		evs, err := c.EventsOn(w.e)
+		if err != nil {
+			w.undue = "I12 the outcome " + outcome.JournalName() + " was not heard: " + err.Error()
+			return
+		}
+		for _, ev := range evs {
+			if !w.commit(ev, 0) {
+				w.undue = "I12 the outcome " + outcome.JournalName() + " was dropped in " + w.e.State.String()
+				return
+			}
+		}
+		_, isLate := evs[0].(OutcomeLate)
+		if text := factBreaks(before, w.e, act, isLate); text != "" {
+			w.undue = text + " by " + outcome.JournalName()
+			return
+		}
+	}
+}
+
 func (w *world) send(m message) { w.net = append(w.net, m) }
 
 func (w *world) take(m message) {
@@ -205,12 +230,14 @@ func (w *world) take(m message) {
 }
 
 // giveUp makes everything in flight nobody's: requests may still arrive, answers
-// find no connection.
-func (w *world) giveUp() {
+// find no connection. It returns the act that was under way.
+func (w *world) giveUp() Act {
+	act := w.vol.act
 	w.vol = volatile{}
 	for i := range w.net {
 		w.net[i].mine = false
 	}
+	return act
 }
 
 func (w *world) inFlight(bum uint8) bool {
@@ -224,6 +251,10 @@ func (w *world) normalise() {
 		e.Cause = Cause{}
 	}
 	e.Rev, e.Attempt, e.NotBefore, e.SuccessRecord = 1, 0, time.Time{}, nil
+	awaited := w.vol.act == e.ActUnderWay() // which number an act has is all the same
+	if e.Acts = 1; w.vol.act != (Act{}) {
+		w.vol.act.Number = 1 + uint32(bit(!awaited))
+	}
 	e.SeenAt, e.RegisteredAt, e.UploadedAt = epoch, epoch, epoch
 	if !e.ArchivedAt.IsZero() {
 		e.ArchivedAt = epoch
@@ -280,7 +311,7 @@ func bit(b bool) uint8 {
 // appendKey writes everything that can matter: two worlds with the same key behave alike.
 func (w *world) appendKey(b []byte) []byte {
 	b = w.e.appendKey(b)
-	b = append(b, byte(w.vol.doing), w.vol.n, byte(w.disk), w.left.crash, w.left.loss, w.left.odd, w.left.human, w.left.restore, w.left.late, w.left.any, byte(len(w.net)))
+	b = append(b, byte(w.vol.doing), w.vol.n, byte(w.vol.act.Number), w.vol.act.Generation, byte(w.disk), w.left.crash, w.left.loss, w.left.odd, w.left.human, w.left.restore, w.left.late, w.left.any, byte(len(w.net)))
 	for _, m := range w.net {
 		b = append(b, byte(m.kind), m.bum, m.gen, bit(m.mine))
 	}

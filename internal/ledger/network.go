@@ -216,7 +216,7 @@ func (ev DocumentRefused) apply(e *Entry, at archive.Instant) error {
 	r := e.sentAs()
 	e.FilesUnderWay = 0
 	// The lost part of a ledger may have sent the document.
-	if r == nil && e.underPresentNumber() != nil || r != nil && !r.countWithoutEffect() {
+	if r == nil && e.underPresentNumber() != nil || r != nil && (ev.Cause.Code == CauseNumberTaken || !r.countWithoutEffect()) {
 		e.enterQuarantine(ev.Cause)
 		return nil
 	}
@@ -238,12 +238,9 @@ func (NotificationSeen) JournalName() string { return "notification-seen" }
 func (ev NotificationSeen) apply(e *Entry, at archive.Instant) error {
 	n := ev.Notification
 	r := e.findRegistration(n.Document)
-	if r == nil || n.AcknowledgementID == "" {
+	// A number that is another document's is decided about where that is known: its notifications are not for this ledger.
+	if !e.IsOwnNumber(n.Document) || n.AcknowledgementID == "" {
 		return ErrIllegal
-	}
-	// The number may be that of another document: what is told of it is kept, and decides nothing about this one.
-	if e.State == Quarantined && e.Cause.Code == CauseNumberTaken {
-		return nil
 	}
 	contradicted := e.Contradicted
 	// A pair that is not known is in none of these cases: it never counts as a success or as a failure.

@@ -76,8 +76,11 @@ func (e Entry) ArchivedID() archive.ID {
 
 func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	n, ours := e.GenerationOf(ev.ID)
-	if !ours || ev.Remote == "" || e.findRegistration(ev.Remote) != nil {
+	if !ours || ev.Remote == "" {
 		return ErrIllegal
+	}
+	if e.findRegistration(ev.Remote) != nil {
+		return nil // it was found before
 	}
 	if e.NeedsReconcile && (e.State == Registering || e.State == Registered || e.State == Sending) {
 		return ErrIllegal // no entry that needs to be reconciled is in these states

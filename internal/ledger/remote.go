@@ -203,6 +203,7 @@ func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
 type UploadUnanswered struct {
 	NotBefore time.Time
 	Cause     Cause
+	NoRepeat  bool // the same bytes must not go again, and nobody can be asked: an operator decides
 }
 
 // JournalName implements Event.
@@ -211,6 +212,10 @@ func (UploadUnanswered) JournalName() string { return "upload-unanswered" }
 func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
 	if e.FilesUnderWay > 0 { // it is one of them
 		return e.postponeFiles(1, ev.NotBefore, ev.Cause)
+	}
+	if ev.NoRepeat {
+		e.evidence().lose(e, ev.Cause.Text)
+		return nil
 	}
 	// The state stays sending: the same bytes to the same address cannot make a second document.
 	e.postpone(ev.NotBefore, ev.Cause)

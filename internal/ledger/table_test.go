@@ -235,6 +235,7 @@ var stateTable = []row{
 	{"upload-not-sent, one before", UploadNotSent{}, "       -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},
 	{"upload-not-sent, no MD5", UploadNotSent{WithoutMD5: true}, " - -  -  -  -  rd -  -  -  -  -  -  - ", nil},
 	{"upload-unanswered", UploadUnanswered{}, "              -  -  -  -  -  =  -  -  -  -  -  -  - ", nil},
+	{"upload-unanswered, not to be repeated", UploadUnanswered{NoRepeat: true}, " - - -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"upload-refused, only attempt", UploadRefused{}, "      -  -  -  -  -  pa -  -  -  -  -  -  - ", nil},
 	{"upload-refused, one before", UploadRefused{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},
 	{"uploaded, other bytes", UploadAccepted{Sent: zip(4).SHA256}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
@@ -248,6 +249,7 @@ var stateTable = []row{
 	{"delivered", delivered, "                               -  -  -  -  -  de -  -  -  -  -  -  - ", byPDF},
 	{"delivered to the vault", delivered, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"delivered, other bytes", DeliveryConfirmed{Sent: zip(4).SHA256}, "- - - -  -  -  -  -  -  -  -  -  - ", byPDF},
+	{"upload-unanswered by pdf", UploadUnanswered{NoRepeat: true}, " -  -  -  -  -  qu -  -  -  -  -  -  - ", byPDF},
 	{"uploaded by pdf", accepted, "                          -  -  -  -  -  -  -  -  -  -  -  -  - ", byPDF},
 	{"window-closed by pdf", WindowClosed{}, "               -  -  -  -  pa qu -  -  -  -  -  -  - ", byPDF},
 	{"upload-intended by pdf", UploadIntended{}, "           -  -  -  -  se =  -  -  -  -  -  -  - ", byPDF},
@@ -257,6 +259,16 @@ var stateTable = []row{
 	{"unsealed, sent before", Unsealed{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { orphan(MaybeStored)(e); byPDF(e) }},
 	{"doubted by pdf", ReconcileRequired{}, "                -  qu qu qu qu qu qu qu =  =  =  =  = ", byPDF},
 	{"released by pdf", Released{byPerson}, "                -  -  -  -  -  -  -  pa -  -  -  -  pa", byPDF},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"outcome-late, accepted", OutcomeLate{Act{Remote: "now"}, accepted}, " -  =  =  =  up up =  up =  =  =  =  = ", nil},
+	{"outcome-late, old accepted", OutcomeLate{Act{Remote: "old"}, accepted}, "-  =  up =  up =  =  =  =  =  =  =  = ", orphan(Lapsed)},
+	{"outcome-late, refused", OutcomeLate{Act{Remote: "now"}, UploadRefused{}}, " -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
+	{"outcome-late, delivered", OutcomeLate{Act{Remote: "now"}, delivered}, "-  =  =  =  =  de de =  =  =  =  =  de", byPDF},
+	{"outcome-late, document taken", OutcomeLate{Act{Remote: usual(Packaged).NetworkNumber()}, DocumentTaken{}}, "-  =  =  =  =  up =  =  =  =  =  =  up", byNetwork},
+	{"outcome-late, document refused", OutcomeLate{Act{Remote: usual(Packaged).NetworkNumber()}, DocumentRefused{}}, "-  =  =  =  =  =  =  =  =  =  =  =  = ", byNetwork},
+	{"outcome-late, of a stranger", OutcomeLate{Act{Remote: "stranger"}, UploadRefused{}}, "- =  =  =  =  =  =  =  =  =  =  =  = ", nil},
+	{"outcome-late, a ticket", OutcomeLate{Act{}, TicketReceived{ticket("new")}}, "        -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"files-intended", FilesIntended{Count: 2}, "            -  -  se -  -  =  -  -  -  -  -  -  - ", overNetwork},
@@ -285,6 +297,7 @@ var stateTable = []row{
 	{"document-taken, known after one try", DocumentTaken{WasKnown: true}, "- - -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
 	{"document-taken, known after two", DocumentTaken{WasKnown: true}, "-  -  -  -  -  up -  -  -  -  -  -  - ", all(byNetwork, sentTwice)},
 	{"document-refused", DocumentRefused{}, "                -  -  -  -  -  re -  -  -  -  -  -  - ", byNetwork},
+	{"document-refused, number taken", DocumentRefused{Cause{Code: CauseNumberTaken}}, "- - -  -  -  qu -  -  -  -  -  -  - ", byNetwork},
 	{"document-refused, one before", DocumentRefused{}, "    -  -  -  -  -  qu -  -  -  -  -  -  - ", all(byNetwork, sentTwice)},
 	{"copy-wanted", CopyWanted{}, "                          -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
 	{"copy-wanted twice", CopyWanted{}, "                    -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, copied(CopyIsWanted))},
@@ -321,7 +334,7 @@ var stateTable = []row{
 	{"told accepted", told("BusinessAccept", "DocumentAccepted"), "-  -  -  -  =  =  =  =  =  =  -  =  = ", byNetwork},
 	{"told rejected", told("BusinessReject", "DocumentRejected"), "-  -  -  -  =  =  =  =  =  =  -  =  = ", byNetwork},
 	{"told unfamiliar", told("TechnicalAccept", "delivered"), "-  -  -  -  =  =  =  =  =  =  -  =  = ", byNetwork},
-	{"told delivered, number of another", told("TechnicalAccept", "Delivered"), "-  -  -  -  =  de de =  =  =  -  =  = ", all(byNetwork, func(e *Entry) { e.Cause.Code = CauseNumberTaken })},
+	{"told delivered, number of another", told("TechnicalAccept", "Delivered"), "-  -  -  -  =  de de =  =  =  -  =  - ", all(byNetwork, func(e *Entry) { e.Cause.Code = CauseNumberTaken })},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"seen of a stranger", answer(3, "stranger"), "          -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
@@ -354,7 +367,7 @@ var stateTable = []row{
 	{"registration-found", found, "                          -  -  =  =  =  =  =  =  =  -  -  =  = ", nil},
 	{"registration-found, unreconciled", found, "            -  -  uc -  -  -  uc =  =  -  -  =  = ", unreconciled},
 	{"registration-found of a stranger", foundStranger, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", unreconciled},
-	{"registration-found, listed", foundListed, "            -  -  uc -  -  -  -  -  -  -  -  -  - ", unreconciled},
+	{"registration-found, listed", foundListed, "            -  -  uc -  =  =  =  =  =  -  -  =  = ", unreconciled},
 	{"reconciled", Reconciled{}, "                           -  =  =  =  =  =  =  =  =  =  =  =  = ", unreconciled},
 	{"reconciled already", Reconciled{}, "                   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered from a receipt", recoveredKept, "            ar -  -  -  -  -  -  -  -  -  -  -  - ", nil},
@@ -457,7 +470,7 @@ func usual(s State) Entry {
 		e.ID, e.FirstID, e.Package = archive.ID{1}, archive.ID{1}, zip(3)
 	}
 	if s >= Registering {
-		e.Posts = 1
+		e.Posts, e.Acts = 1, 1
 	}
 	fates := map[State]Fate{Registered: Unsent, Sending: MaybeStored, Uploaded: Stored, Unclear: MaybeStored, Archived: Succeeded, Rejected: MaybeStored, Quarantined: MaybeStored}
 	if f, ok := fates[s]; ok {

@@ -37,6 +37,9 @@ func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 	if err != nil {
 		return e, fmt.Errorf("%s %s in %s/%s: %w", ev.JournalName(), e.Key, e.State, e.Source, err)
 	}
+	if isIntent(ev) || isOutcome(ev) {
+		next.Acts++
+	}
 	// Each revision has one journal line. A crash before the commit loses both; the next start decides again from the stored entry.
 	if !tellsNothingNew(e, next, ev) {
 		next.Rev++
@@ -74,6 +77,8 @@ func statesFor(ev Event) []State {
 		return []State{Archived, Delivered}
 	case RegistrationFound:
 		return []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined}
+	case OutcomeLate:
+		return States()
 	case SourceFound:
 		switch ev.Source {
 		case Kept, Moved:
@@ -94,6 +99,8 @@ func tellsNothingNew(before, after Entry, ev Event) bool {
 	switch ev := ev.(type) {
 	case StillChanging:
 		return true
+	case RegistrationFound:
+		return before.findRegistration(ev.Remote) != nil
 	case Postponed:
 		return before.Cause.Code == after.Cause.Code && before.WaitsFor == after.WaitsFor
 	case StatusSeen:

@@ -291,59 +291,42 @@ func (p *Poller) findDocument(number archive.RemoteID) (key archive.Key, found b
 	return key, known && e.Route.IsNotified() && e.IsOwnNumber(number), err
 }
 
-// tries is how often the notifications of one entry are offered again where the entry moved on meanwhile.
-const tries = 5
-
-// commitOurs commits the notifications of entries of the ledger, and returns those that are committed.
+// commitOurs commits the notifications of entries of the ledger, and returns those that are committed. A number that was found to be another
+// one's meanwhile is refused with what else is told of its entry: all of that is listed again, and the next round decides anew.
 func (p *Poller) commitOurs(ctx context.Context, keys []archive.Key, ours map[archive.Key][]archive.Notification) (done []archive.AcknowledgementID, err error) {
-	for try := 0; len(keys) > 0 && try < tries; try++ {
-		var changes []ledger.Change
-		for _, k := range keys {
-			e, known, err := p.cfg.Ledger.Entry(k)
-			if err != nil || !known {
-				return done, errors.Join(err, errors.New("an entry that has a number is missing"))
-			}
-			c := ledger.Change{Key: k, Rev: e.Rev, At: p.cfg.Now()}
-			// The entry may have moved on since: what became foreign is not acknowledged, and the next round keeps it.
-			ours[k] = slices.DeleteFunc(ours[k], func(n archive.Notification) bool { return !e.IsOwnNumber(n.Document) })
-			for _, n := range ours[k] {
-				c.Events = append(c.Events, ledger.NotificationSeen{Notification: n})
-				p.tellUnfamiliar(n)
-			}
-			if len(c.Events) > 0 {
-				changes = append(changes, c)
-			}
-		}
-		if len(changes) == 0 {
-			break
-		}
-		answered := make(chan []ledger.Result, 1)
-		p.cfg.Ledger.Submit(changes, func(rs []ledger.Result) {
-			p.tellCommitted(rs)
-			answered <- rs
-		})
-		var rs []ledger.Result
-		select {
-		case <-ctx.Done():
-			return done, ctx.Err()
-		case rs = <-answered:
-		}
-		keys = keys[:0]
-		for _, res := range rs {
-			_, stale := errors.AsType[*ledger.StaleError](res.Err)
-			switch {
-			case res.Err == nil:
-				for _, n := range ours[res.Key] {
-					done = append(done, n.AcknowledgementID)
-				}
-			case stale:
-				keys = append(keys, res.Key)
-			default:
-				err = firstError(err, res.Err)
-			}
-		}
+	if len(keys) == 0 {
+		return nil, nil
 	}
-	return done, err
+	var changes []ledger.Change
+	for _, k := range keys {
+		c := ledger.Change{Key: k, Fact: true, At: p.cfg.Now()}
+		for _, n := range ours[k] {
+			c.Events = append(c.Events, ledger.NotificationSeen{Notification: n})
+			p.tellUnfamiliar(n)
+		}
+		changes = append(changes, c)
+	}
+	answered := make(chan []ledger.Result, 1)
+	// A crash before the commit leaves them listed. After it they are acknowledged, by this round or a later one.
+	p.cfg.Ledger.Submit(changes, func(rs []ledger.Result) {
+		p.tellCommitted(rs)
+		answered <- rs
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case rs := <-answered:
+		for _, res := range rs {
+			if res.Err != nil {
+				err = firstError(err, res.Err)
+				continue
+			}
+			for _, n := range ours[res.Key] {
+				done = append(done, n.AcknowledgementID)
+			}
+		}
+		return done, err
+	}
 }
 
 // tellCommitted tells of the entries that were committed. What is due next is in the ledger: a crash here delays nothing but this word.

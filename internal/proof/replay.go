@@ -218,8 +218,8 @@ func (f *Replay) replayLine(l *readLine) {
 // hasEdge reports whether an edge of the state machine goes from where the item is to where the line says.
 func (f *Replay) hasEdge(it item, l *readLine) bool {
 	e := edge{l.Event, cmp.Or(l.Status, "-"), it.state.String(), l.State, ledger.NoSource.String(), ledger.NoSource.String()}
-	if l.Event == notificationSeen {
-		e[1] = "-" // it may be any pair of codes; see saysOtherwise
+	if l.Event == notificationSeen || l.Event == outcomeLate {
+		e[1] = "-" // it may be any pair of codes, see saysOtherwise, or any outcome
 	}
 	if it.source == l.then && f.edges.all[e] {
 		return true

@@ -19,6 +19,7 @@ var (
 	statusSeen        = ledger.StatusSeen{}.JournalName()
 	notificationSeen  = ledger.NotificationSeen{}.JournalName()
 	filesStored       = ledger.FilesStored{}.JournalName() // the intent stands for those that are still under way
+	outcomeLate       = ledger.OutcomeLate{}.JournalName()
 	validationKept    = ledger.ValidationKept{}.JournalName()
 )
 

@@ -55,15 +55,17 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 		return d, err
 	case c.Key.IsZero() || len(c.Events) == 0:
 		return d, fmt.Errorf("change %s: no key or no event: %w", c.Key, ledger.ErrIllegal)
-	// The entry changed since the caller decided. Its decision may be wrong now, so it must decide again.
-	case c.Rev != stored.Rev:
-		return d, &ledger.StaleError{Key: c.Key, Have: stored.Rev, Saw: c.Rev}
+	}
+	// Where the entry changed since the caller decided, its decision may be wrong now, and it must decide again.
+	events, err := c.EventsOn(stored)
+	if err != nil {
+		return d, err
 	}
 	at := c.At
 	at.Wall = at.Wall.Round(0).UTC() // as it will be read again: no monotonic part
 	d.at = at.Wall
 	// The events of one change are made all or none: the draft is dropped when one of them is refused.
-	for _, ev := range c.Events {
+	for _, ev := range events {
 		ev, err := g.complete(d.entry, ev)
 		if err != nil {
 			return d, err
