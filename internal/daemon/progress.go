@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"vaultd/internal/ledger"
@@ -10,13 +8,13 @@ import (
 
 // Stall is a loop that has not finished a round for too long.
 type Stall struct {
-	What  string    // such as "step upload" or "drop acme-in"
+	What  string    // such as "the engine" or "drop acme-in"
 	Since time.Time // when it last did, or the start of the daemon
 	Drop  bool      // it looks at one drop folder
 }
 
 const (
-	stepPatience = 3 * time.Minute // of a step's loop, which finishes a round at least once a minute
+	stepPatience = 3 * time.Minute // of the engine, which looks at least once a minute
 	dropPatience = 2 * time.Minute // of a drop folder, beside three times its rescan
 )
 
@@ -47,12 +45,8 @@ func (d *Daemon) Progress() Progress {
 	if d.disk.IsBlocked() { // it says so itself
 		return p
 	}
-	searches := d.engine.LastSearches()
-	for _, s := range slices.Sorted(maps.Keys(searches)) {
-		since := ledger.LaterOf(searches[s], d.since)
-		if time.Since(since) > stepPatience {
-			p.Stalls = append(p.Stalls, Stall{What: "step " + s.String(), Since: since})
-		}
+	if since := ledger.LaterOf(d.engine.LastLook(), d.since); time.Since(since) > stepPatience {
+		p.Stalls = append(p.Stalls, Stall{What: "the engine", Since: since})
 	}
 	for _, r := range d.drops {
 		snap := r.WatcherSnapshot()

@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/engine"
 	"vaultd/internal/ledger"
 )
 
@@ -23,16 +24,25 @@ const (
 
 // askStep asks the service what became of documents: the list of the last 500 first,
 // then one by one what the list does not hold.
-func (c *Engine) askStep() step {
-	return step{
-		name: ledger.Ask, width: 2, batch: askBatch,
-		target: func(queue string) Target { return AskTarget(vaultOf(queue)) },
-		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
-		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
-			cs, said := c.askAbout(ctx, es)
-			return append(cs, c.changesOfOthers(said, es)...)
-		},
+func (c *Engine) askStep() engine.Step[ledger.Entry, Target] {
+	s := c.newStep(ledger.Ask, 2)
+	s.Terms = func(queue string) engine.Terms[Target] {
+		return engine.Terms[Target]{Target: AskTarget(vaultOf(queue)), Batch: askBatch}
 	}
+	s.Admit = func(queue string, _ archive.Instant) (func(ledger.Entry) admission, error) {
+		return func(ledger.Entry) admission { return admission{Target: AskTarget(vaultOf(queue)), Most: askBatch} }, nil
+	}
+	s.Start = func(t *task) func(context.Context) { return func(ctx context.Context) { c.ask(ctx, t) } }
+	return s
+}
+
+// ask asks about documents. Questions change nothing: a crash asks again.
+func (c *Engine) ask(ctx context.Context, t *task) {
+	if !c.begin(ctx, t, t.Jobs[0]) {
+		return
+	}
+	cs, said := c.askAbout(ctx, t.Jobs)
+	c.finish(t, t.Jobs, append(cs, c.changesOfOthers(said, t.Jobs)...))
 }
 
 // statusLists keeps each vault's list for as long as it can answer for what is due together.
@@ -182,7 +192,7 @@ type questions struct {
 	vaultAnswers   bool                                // it did so after they had failed; guarded by mu
 }
 
-func (q *questions) isOver() bool { return q.row >= tolerated || q.isRefused() }
+func (q *questions) isOver() bool { return q.row >= engine.Tolerated || q.isRefused() }
 
 // isRefused reports whether the last fault is certainly the service's, and not one document's.
 func (q *questions) isRefused() bool {
@@ -247,7 +257,7 @@ func (c *Engine) updateAskBreaker(vault archive.VaultID, q *questions) {
 		c.openBreaker(AskTarget(vault), causeOf(q.fault), q.fault.RetryAfter)
 	case q.answered:
 		c.closeBreaker(AskTarget(vault))
-	case q.fault != nil && c.breakers.countFault(AskTarget(vault)):
+	case q.fault != nil && c.breakers.CountFault(AskTarget(vault)):
 		c.openBreaker(AskTarget(vault), causeOf(q.fault), q.fault.RetryAfter)
 	}
 }

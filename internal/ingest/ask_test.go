@@ -127,7 +127,7 @@ func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, 
 			time.Sleep(time.Second)
 			continue
 		}
-		if until, open := c.breakers.isOpen(AskTarget("V"), time.Now()); open {
+		if until, open := c.breakers.IsOpen(AskTarget("V"), time.Now()); open {
 			time.Sleep(time.Until(until))
 		}
 		cs, _ := c.askAbout(t.Context(), es)
@@ -228,7 +228,7 @@ func TestAsk_AnOldListOpensNothing(t *testing.T) {
 			es = append(es, e)
 		}
 		paused := func() bool {
-			_, open := c.breakers.isOpen(AskTarget("V"), time.Now())
+			_, open := c.breakers.IsOpen(AskTarget("V"), time.Now())
 			return open
 		}
 		c.askAbout(t.Context(), es[:3]) // with the list

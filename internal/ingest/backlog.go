@@ -168,16 +168,11 @@ func (c *Engine) recallBacklog() error {
 	return nil
 }
 
-// recallBacklogIfAsked recalls the backlog where Wake asked for it.
-func (c *Engine) recallBacklogIfAsked() error {
-	c.recalling.Lock() // nobody decides by what is just being read anew
-	defer c.recalling.Unlock()
-	if !c.woken.Swap(false) {
+// recallBacklogIfOld recalls the backlog at the start, and where Wake asked for it. Only the dispatcher calls it: nobody decides by what is
+// just being read again.
+func (c *Engine) recallBacklogIfOld() error {
+	if !c.isBacklogOld.Swap(false) {
 		return nil
 	}
-	if err := c.recallBacklog(); err != nil {
-		return err
-	}
-	c.wakeWorkersWithoutRoom(ledger.Seal) // there may be room for a package
-	return nil
+	return c.recallBacklog()
 }

@@ -7,26 +7,42 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/engine"
 	"vaultd/internal/ledger"
 )
 
 // disposeStep moves or deletes a kept source after its grace.
-func (c *Engine) disposeStep() step {
-	return step{
-		name: ledger.Dispose, width: 1, batch: 1, risky: true, target: targetOf,
-		admit: c.admitToDispose, intend: c.intendToDispose,
-		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.disposeSource(ctx, es[0]) },
+func (c *Engine) disposeStep() engine.Step[ledger.Entry, Target] {
+	s := c.newStep(ledger.Dispose, 1)
+	s.Terms = func(queue string) engine.Terms[Target] {
+		return engine.Terms[Target]{Target: targetOf(queue), Batch: 1}
+	}
+	s.Admit = c.admitToDispose
+	s.Start = func(t *task) func(context.Context) {
+		intent := c.announce(t, func(e ledger.Entry) ([]ledger.Event, bool, error) { return c.intendToDispose(e, t.Now) })
+		return func(ctx context.Context) { c.dispose(ctx, t, intent.wait()) }
+	}
+	return s
+}
+
+// dispose removes a kept source whose intent is committed. A crash from there on finds the intent, and the next start goes on.
+func (c *Engine) dispose(ctx context.Context, t *task, acts []ledger.Entry) {
+	if len(acts) > 0 && c.beginRisky(ctx, t, acts[0]) {
+		c.finish(t, acts, c.disposeSource(ctx, acts[0]))
 	}
 }
 
 // admitToDispose asks the disposal limit before a drop's first source goes: a clock that was set
 // years ahead, or a changed configuration, makes all of them due at once. What the limit
 // allowed is disposed of before it is asked again.
-func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.Entry) bool, error) {
-	all := func(ledger.Entry) bool { return true }
+func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.Entry) admission, error) {
+	if c.isHeld() {
+		return nil, nil
+	}
+	all := func(ledger.Entry) admission { return admission{Target: targetOf(queue), Most: 1} }
 	name := dropOf(queue)
 	target := DisposalTarget(name)
-	if _, open := c.breakers.isOpen(target, now.Wall); open {
+	if _, open := c.breakers.IsOpen(target, now.Wall); open {
 		return nil, nil
 	}
 	if d, known := c.drops[name]; c.cfg.DisposalLimit == nil || !known || !d.Disposes {
@@ -44,7 +60,7 @@ func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.
 		err = c.cfg.DisposalLimit(name, due)
 	}
 	if stopped, ok := errors.AsType[*DisposalLimitError](err); ok {
-		if c.breakers.lockOpen(target, ledger.Cause{Code: "unusually-many", Text: stopped.Error()}, now.Wall) {
+		if c.breakers.LockOpen(target, ledger.Cause{Code: "unusually-many", Text: stopped.Error()}, now.Wall) {
 			c.cfg.Log.Error("disposal stopped", "drop", name, "due", due, "err", err)
 		}
 		return nil, nil
@@ -84,15 +100,15 @@ func (c *Engine) countDueForDisposal(queue string, now archive.Instant) (n int, 
 
 // ResumeDisposals lets the disposals of a drop go on that the limit has stopped. The limit must have been told before.
 func (c *Engine) ResumeDisposals(drop string) {
-	c.breakers.unlock(DisposalTarget(drop))
-	c.workerOf(ledger.Dispose, DisposalTarget(drop).Queue()).wakeUp()
+	c.breakers.Unlock(DisposalTarget(drop))
+	c.lanes.Wake(ledger.Dispose.String(), DisposalTarget(drop).Queue())
 }
 
 const keptCheckInterval = 24 * time.Hour // between two checks of a source that the configuration now keeps
 
 // intendToDispose holds the time of an entry against what is configured now: a source
 // stays where people chose to keep them, or to keep them longer, since it was put there.
-func (c *Engine) intendToDispose(e ledger.Entry, _ handling, now archive.Instant) ([]ledger.Event, bool, error) {
+func (c *Engine) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
 	if e.Source == ledger.Disposing {
 		return nil, true, nil // parts of it may be gone
 	}
@@ -138,7 +154,7 @@ func (c *Engine) disposeSource(ctx context.Context, e ledger.Entry) []ledger.Cha
 }
 
 // disposable counts the sources of each drop that the disposal limit allowed and that are not disposed of yet. Only the
-// worker of a drop changes its count.
+// dispatcher changes the count.
 type disposable struct {
 	mu   sync.Mutex
 	left map[string]int // by drop; guarded by mu

@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"vaultd/internal/archive"
+	"vaultd/internal/engine"
 	"vaultd/internal/ledger"
 	"vaultd/internal/window"
 )
@@ -52,23 +51,14 @@ type Config struct {
 	OnPause func(Pause)
 }
 
-// Engine runs the steps of every entry. It has one worker for each step and queue.
+// Engine runs the steps of every entry.
 type Engine struct {
 	cfg      Config
 	drops    map[string]Drop
-	breakers *breakers
-	limiters limiters
-	tasks    sync.WaitGroup // tasks that have not ended
-	unasked  chan struct{}  // closed when uploads that nobody can be asked about must end
-	draining atomic.Bool    // no upload that nobody can be asked about begins any more
-
-	steps          map[ledger.Step]step
-	pools          map[ledger.Step]*pool
-	supervisorWake chan struct{}             // size 1: a hint that a worker is to be started
-	queuesReadAt   atomic.Pointer[time.Time] // when supervise last read the queues
-
-	mu      sync.Mutex
-	workers map[ledger.Step]map[string]*worker // by queue; guarded by mu
+	lanes    *engine.Engine[ledger.Entry, Target]
+	breakers *engine.Breakers[Target] // those of the lanes
+	unasked  chan struct{}            // closed when uploads that nobody can be asked about must end
+	draining atomic.Bool              // no upload that nobody can be asked about begins any more
 
 	// What the engine remembers of this run. A restart forgets it; the types say what that costs.
 	checksSilentUntil atomic.Int64 // no file of a check is asked for before that, on the clock of the boot; see validationSilence
@@ -81,18 +71,16 @@ type Engine struct {
 	underWay          bookings
 	statusLists       statusLists
 	backlog           backlog
-	recalling         sync.Mutex  // held while the backlog is read anew
-	woken             atomic.Bool // Wake was called, and the backlog was not read anew since
+	isBacklogOld      atomic.Bool // the start, or an act that the engine did not see: it is read before it is used
 	disposable        disposable
 	unknownWords      unknownWords
 }
 
 // New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
-	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), supervisorWake: make(chan struct{}, 1), unasked: make(chan struct{}),
-		steps: map[ledger.Step]step{}, pools: map[ledger.Step]*pool{}, workers: map[ledger.Step]map[string]*worker{}}
+	c := &Engine{cfg: cfg, drops: map[string]Drop{}, unasked: make(chan struct{})}
 	c.backlog.clear()
-	c.limiters.by = map[Target]*limiter{}
+	c.isBacklogOld.Store(true)
 	c.refusals.by = map[string]map[archive.Key]bool{}
 	c.statusLists.byVault, c.statusLists.last = map[archive.VaultID]*statusList{}, map[archive.VaultID]archive.RemoteID{}
 	c.expiredBatches.batches = map[batchID]time.Duration{}
@@ -104,10 +92,19 @@ func New(cfg Config) *Engine {
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d
 	}
-	for _, s := range []step{c.sealStep(), c.registerStep(), c.uploadStep(), c.askStep(), c.placeStep(), c.disposeStep()} {
-		c.steps[s.name], c.pools[s.name], c.workers[s.name] = s, &pool{width: s.width}, map[string]*worker{}
-	}
+	c.lanes = engine.New(engine.Config[ledger.Entry, Target]{Key: func(e ledger.Entry) archive.Key { return e.Key }, Now: cfg.Now, LongestSleep: cfg.LongestSleep,
+		Steps: []engine.Step[ledger.Entry, Target]{c.sealStep(), c.registerStep(), c.uploadStep(), c.askStep(), c.placeStep(), c.disposeStep()}})
+	c.breakers = c.lanes.Breakers
 	return c
+}
+
+// newStep returns a step without what is its own.
+func (c *Engine) newStep(s ledger.Step, width int) engine.Step[ledger.Entry, Target] {
+	return engine.Step[ledger.Entry, Target]{Name: s.String(), Width: width,
+		Queues: func() ([]string, error) { return c.cfg.Index.Queues(s) },
+		Due: func(queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
+			return c.cfg.Index.DueInQueue(s, queue, now, limit, busy, skip)
+		}}
 }
 
 const (
@@ -124,19 +121,13 @@ const (
 // Run works until ctx ends, then gives what is under way a few seconds, and longer to uploads that nobody can be asked about. It returns
 // when nothing runs any more. Its error is one of the ledger; nothing remote ends it.
 //
-// The loops of the workers and supervise end with ctx or with the first error; that of a worker whose queue is empty ends
-// earlier, and supervise starts it again. The tasks, each in a goroutine or in a
-// commit that is waited for, end after the grace at the latest.
+// The dispatcher ends with ctx or with the first error; the tasks, each in a
+// goroutine of its own, end after the grace at the latest.
 func (c *Engine) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	if err := c.recallBacklog(); err != nil {
-		return err
-	}
 	// ctx ends the taking of new tasks at once; work ends those under way after the grace.
-	g, stop := errgroup.WithContext(ctx)
-	g.Go(func() error { return c.supervise(g, stop, work) })
-	err := g.Wait()
+	err := c.lanes.Dispatch(ctx, work)
 	grace := time.AfterFunc(stopGrace, cancel)
 	defer grace.Stop()
 	endUnasked := sync.OnceFunc(func() { close(c.unasked) })
@@ -149,7 +140,7 @@ func (c *Engine) Run(ctx context.Context) error {
 	// start goes on from it.
 	ended := make(chan struct{})
 	go func() {
-		c.tasks.Wait()
+		c.lanes.Wait()
 		close(ended)
 	}()
 	select {
@@ -189,7 +180,7 @@ func (c *Engine) DrainUploads(ctx context.Context) {
 	c.draining.Store(true)
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
-	for c.pools[ledger.Upload].isAnyBusy(func(w *worker) bool { return c.isDraining(w.step.name, w.queue) }) {
+	for !c.lanes.IsIdle(func(step, queue string) bool { return step == ledger.Upload.String() && c.isDraining(queue) }) {
 		select {
 		case <-ctx.Done():
 			return
@@ -198,171 +189,38 @@ func (c *Engine) DrainUploads(ctx context.Context) {
 	}
 }
 
-// isDraining reports whether nothing of a step begins in a queue any more.
-func (c *Engine) isDraining(s ledger.Step, queue string) bool {
-	return c.draining.Load() && s == ledger.Upload && c.routeOfQueue(queue).Asker == nil
+// isDraining reports whether no upload begins in a queue any more.
+func (c *Engine) isDraining(queue string) bool {
+	return c.draining.Load() && c.routeOfQueue(queue).Asker == nil
 }
 
-// supervise starts a worker for each queue that the ledger has, also for those that appear later, and starts again
-// those that ended because their queues were empty. At the end it takes back the tasks that wait for a slot.
-func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error {
-	defer func() {
-		for _, p := range c.pools {
-			p.close()
-			p.startReady(work)
-		}
-	}()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-stop.Done():
-			return nil
-		case <-c.supervisorWake:
-		case <-timer.C:
-		}
-		if err := c.recallBacklogIfAsked(); err != nil {
-			return err
-		}
-		// Whatever a restart finds has its queues here: going on after a crash needs no other code.
-		for s := range c.steps {
-			queues, err := c.cfg.Index.Queues(s)
-			if err != nil {
-				return err
-			}
-			for _, queue := range queues {
-				if w := c.workerOf(s, queue); !w.running.Load() {
-					w.wakeUp()
-				}
-			}
-		}
-		now := time.Now()
-		for _, w := range c.wokenWhileIdle() {
-			w.searchedAt.Store(&now)
-			w.running.Store(true)
-			g.Go(func() error { return w.run(stop, work) })
-		}
-		c.queuesReadAt.Store(&now)
-		timer.Reset(c.longestSleep())
-	}
-}
-
-// wokenWhileIdle returns the workers whose loops do not run and are to look at what is due.
-func (c *Engine) wokenWhileIdle() (all []*worker) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, workers := range c.workers {
-		for _, w := range workers {
-			if !w.running.Load() && len(w.wake) > 0 {
-				all = append(all, w)
-			}
-		}
-	}
-	return all
-}
-
-// workerOf returns the worker of a step and a queue. It begins to run when it is woken.
-func (c *Engine) workerOf(s ledger.Step, queue string) *worker {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := c.workers[s][queue]
-	if w == nil {
-		w = newWorker(c, c.stepIn(s, queue), c.pools[s], queue)
-		c.workers[s][queue] = w
-	}
-	return w
-}
-
-// wakeSupervisor makes supervise look at once for workers that are to run. It never waits.
-func (c *Engine) wakeSupervisor() {
-	select {
-	case c.supervisorWake <- struct{}{}:
-	default:
-	}
-}
-
-// wakeWorkersWithoutRoom wakes the workers of a step that left something undone for want of room.
-func (c *Engine) wakeWorkersWithoutRoom(s ledger.Step) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, w := range c.workers[s] {
-		if w.lacksRoom.Load() {
-			w.wakeUp()
-		}
-	}
-}
-
-// wakeWorkers makes all workers that run look at what is due.
-func (c *Engine) wakeWorkers() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, workers := range c.workers {
-		for _, w := range workers {
-			if w.running.Load() {
-				w.wakeUp()
-			}
-		}
-	}
-}
-
-// Wake makes every worker look at once at what is due: a person acted on an entry, and
+// Wake has the engine look at once at what is due: a person acted on an entry, and
 // the engine did not see it. It waits for nothing, so that whoever is told of a commit
 // may call it.
 func (c *Engine) Wake() {
-	c.woken.Store(true)
-	// In this order: a worker that does not run, or ends after it was passed by, is found by supervise then.
-	c.wakeWorkers()
-	c.wakeSupervisor()
+	c.isBacklogOld.Store(true)
+	c.lanes.WakeAll()
 }
 
-// LastSearches tells when the slowest worker of each step last searched for what is due and found out what to
-// start; zero: never. Only the loops themselves set it: one that hangs does not search any more, however
-// well the rest of the process does. An idle worker searches once a minute, or does not run.
-func (c *Engine) LastSearches() map[ledger.Step]time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	searches := make(map[ledger.Step]time.Time, len(c.workers))
-	for s, workers := range c.workers {
-		if at := c.queuesReadAt.Load(); at != nil {
-			searches[s] = *at
-		} else {
-			searches[s] = time.Time{}
-		}
-		for _, w := range workers {
-			if at := w.searchedAt.Load(); w.running.Load() && at.Before(searches[s]) {
-				searches[s] = *at
-			}
-		}
-	}
-	return searches
-}
-
-// longestSleep bounds the wait between two looks at what is due, so that a wall
-// clock that was set does not matter for long.
-const longestSleep = time.Minute
-
-func (c *Engine) longestSleep() time.Duration { return cmp.Or(c.cfg.LongestSleep, longestSleep) }
-
-// sleepUntil returns how long a worker sleeps whose next entry is due at that time; zero: none is known.
-func (c *Engine) sleepUntil(next time.Time) time.Duration {
-	if next.IsZero() {
-		return c.longestSleep()
-	}
-	return min(c.longestSleep(), max(5*time.Millisecond, next.Sub(c.cfg.Now().Wall)))
-}
+// LastLook returns when the engine last looked at what is due and found out what to
+// start; zero: never. Its dispatcher alone sets it: one that hangs does not look any
+// more, however well the rest of the process does. An idle one looks once a minute.
+func (c *Engine) LastLook() time.Time { return c.lanes.LookedAt() }
 
 // Pauses lists the circuit breakers that are not closed. One that nothing waits for is closed: nobody would ever find out
 // that its target works again.
 func (c *Engine) Pauses() []Pause {
 	now := c.cfg.Now().Wall
-	for _, p := range c.breakers.list() {
-		if !p.Next.IsZero() && p.Next.Before(now) && !c.isAwaited(p.Target) {
-			c.breakers.forget(p.Target)
+	var all []Pause
+	for _, p := range c.breakers.List() {
+		if !p.Next.IsZero() && p.Next.Before(now) && !c.isAwaited(p.Target) && c.breakers.Forget(p.Target) {
+			continue
 		}
-	}
-	all := c.breakers.list()
-	for i := range all {
-		all[i].ConfigKey = c.configKeyOf(all[i].Target)
+		// That a vault cannot be asked is left out where nothing else reaches it either.
+		if p.Target.Purpose == ToAsk && !c.breakers.IsClosed(RegisterTarget(p.Target.Vault)) {
+			continue
+		}
+		all = append(all, Pause{Target: p.Target, Since: p.Since, Next: p.Next, Asked: p.Asked, Cause: p.Cause, ConfigKey: c.configKeyOf(p.Target)})
 	}
 	return all
 }
@@ -390,14 +248,7 @@ func (c *Engine) isAwaited(t Target) bool {
 }
 
 // Idle reports whether no task is under way.
-func (c *Engine) Idle() bool {
-	for _, p := range c.pools {
-		if !p.isIdle() {
-			return false
-		}
-	}
-	return true
-}
+func (c *Engine) Idle() bool { return c.lanes.IsIdle(func(string, string) bool { return true }) }
 
 // EnterClaimed commits the entry of a folder that lies in the claimed area: at the claim,
 // and again for each folder found there without an entry. What follows from it for
@@ -417,7 +268,7 @@ func (c *Engine) EnterClaimed(k archive.Key, ev ledger.ClaimedFolder, more ...le
 // at once. It never waits.
 func (c *Engine) NoteCommitted(e ledger.Entry) { c.noteResult(ledger.Result{Key: e.Key, Entry: e}) }
 
-// noteResult logs a result once and wakes the worker whose step is due next.
+// noteResult logs a result once and wakes the lane whose step is due next.
 func (c *Engine) noteResult(res ledger.Result) {
 	// A grant was booked before its commit. It is taken back where the commit came to nothing: a vault would lack that ticket for ever.
 	if _, stale := errors.AsType[*ledger.StaleError](res.Err); stale {
@@ -434,15 +285,15 @@ func (c *Engine) noteResult(res ledger.Result) {
 	e := res.Entry
 	c.backlog.update(e)
 	c.logState(e)
-	// The ledger alone says what is next. This only tells the worker sooner than its timer would.
+	// The ledger alone says what is next. This only tells the dispatcher sooner than its timer would.
 	if s, _, ok := ledger.Due(e); ok {
-		c.workerOf(s, ledger.QueueOf(e)).wakeUp()
+		c.lanes.Wake(s.String(), ledger.QueueOf(e))
 	}
 	if e.State != ledger.Registered && e.State != ledger.Sending {
-		c.wakeWorkersWithoutRoom(ledger.Register) // one ticket less may be in use
+		c.lanes.WakeWithoutRoom(ledger.Register.String()) // one ticket less may be in use
 	}
 	if e.State >= ledger.Uploaded {
-		c.wakeWorkersWithoutRoom(ledger.Seal) // a package waits no more, or has left the spool
+		c.lanes.WakeWithoutRoom(ledger.Seal.String()) // a package waits no more, or has left the spool
 	}
 }
 
@@ -480,7 +331,7 @@ const (
 // side asked to wait holds for the target, whose breaker keeps it in memory; an entry stores nothing
 // of it.
 func (c *Engine) retryAt(e ledger.Entry) time.Time {
-	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), firstRetry, maxRetry))
+	return c.cfg.Now().Wall.Add(engine.Backoff(int(e.Attempt), firstRetry, maxRetry))
 }
 
 func localFaultCause(err error) ledger.Cause {
@@ -516,7 +367,7 @@ func (c *Engine) availableDrop(e ledger.Entry) (Drop, error) {
 	if err := d.Unavailable(); err != nil {
 		return d, err
 	}
-	if c.breakers.close(DropTarget(e.Drop), c.cfg.Now().Wall) {
+	if c.breakers.Close(DropTarget(e.Drop), c.cfg.Now().Wall) {
 		c.cfg.Log.Info("drop works again", "drop", e.Drop)
 	}
 	return d, nil

@@ -62,7 +62,7 @@ func (s *expiredBatches) has(e ledger.Entry) bool {
 func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledger.Event {
 	// All tickets of one POST live and end together: its other documents need not be refused one by one.
 	first := c.expiredBatches.add(e, c.cfg.Now())
-	if target := storeOf(e); first && c.breakers.countFault(target) {
+	if target := storeOf(e); first && c.breakers.CountFault(target) {
 		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	}
 	refused := ledger.UploadRefused{NotBefore: c.registerAgainAt(e), Cause: causeOf(err)}

@@ -29,12 +29,12 @@ func (c *Engine) sourceFaultChanges(e ledger.Entry, err error) []ledger.Change {
 	now := c.cfg.Now().Wall
 	switch {
 	case mounted.Place == "":
-		if c.breakers.open(FolderTarget(e.Key), mounted.cause(), 0, now) {
+		if c.breakers.Open(FolderTarget(e.Key), mounted.cause(), false, 0, now) {
 			c.cfg.Log.Error("something is mounted in a folder; it stays where it is until that is gone", "key", e.Key, "drop", e.Drop, "err", mounted)
 		}
 	default:
-		c.breakers.close(FolderTarget(e.Key), now)
-		if c.breakers.open(PlaceTarget(mounted.Place, e.Drop), mounted.cause(), 0, now) {
+		c.breakers.Close(FolderTarget(e.Key), now)
+		if c.breakers.Open(PlaceTarget(mounted.Place, e.Drop), mounted.cause(), false, 0, now) {
 			c.cfg.Log.Error("something is mounted where folders are kept; they stay where they are until that is gone", "drop", e.Drop, "place", mounted.Place, "err", mounted)
 		}
 	}
@@ -44,10 +44,10 @@ func (c *Engine) sourceFaultChanges(e ledger.Entry, err error) []ledger.Change {
 // endMountPauses ends the pauses for a mount that an entry waited for and met another fault instead: what they say is not known to be true any more.
 func (c *Engine) endMountPauses(e ledger.Entry) {
 	now := c.cfg.Now().Wall
-	c.breakers.close(FolderTarget(e.Key), now)
-	for _, p := range c.breakers.list() {
+	c.breakers.Close(FolderTarget(e.Key), now)
+	for _, p := range c.breakers.List() {
 		if p.Target.Purpose == ToMove && p.Target.Drop == e.Drop {
-			c.breakers.close(p.Target, now)
+			c.breakers.Close(p.Target, now)
 		}
 	}
 }
@@ -61,11 +61,11 @@ func (c *Engine) folderWaits(k archive.Key) bool {
 
 // noteSourceMoved ends the pause of an entry whose folder could be moved or removed after all.
 func (c *Engine) noteSourceMoved(e ledger.Entry) {
-	if c.breakers.close(FolderTarget(e.Key), c.cfg.Now().Wall) {
+	if c.breakers.Close(FolderTarget(e.Key), c.cfg.Now().Wall) {
 		c.cfg.Log.Info("nothing is mounted in the folder any more", "key", e.Key, "drop", e.Drop)
 	}
 	for place := path.Dir(e.Dest); place != "." && place != "/"; place = path.Dir(place) {
-		if c.breakers.close(PlaceTarget(place, e.Drop), c.cfg.Now().Wall) {
+		if c.breakers.Close(PlaceTarget(place, e.Drop), c.cfg.Now().Wall) {
 			c.cfg.Log.Info("nothing is mounted where folders are kept any more", "drop", e.Drop, "place", place)
 		}
 	}

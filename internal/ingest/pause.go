@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/engine"
 )
 
 // endedByPeople are the codes of causes whose first answer already shows that no
@@ -13,6 +14,10 @@ var endedByPeople = []string{
 	"credentials", "scope", "token", apicall.CodeStandIn, apicall.CodeProxyAuth, "http-401", "http-403",
 	"service-not-enabled", "request-not-accepted", "file-type-not-known", // of the business network
 }
+
+// CauseDoubtInARow is the code of a pause after so many uploads in doubt that an
+// operator must look.
+const CauseDoubtInARow = engine.CauseDoubtInARow
 
 // NeedsPerson reports whether a person must end the pause. Other pauses may end
 // by themselves, so that people hear of them only after a while.

@@ -7,17 +7,32 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/engine"
 	"vaultd/internal/ledger"
 )
 
 // placeStep moves the source of an ended entry: back to people, or to the kept ones.
-func (c *Engine) placeStep() step {
-	return step{
-		name: ledger.Place, width: 2, ahead: 64, batch: 1, risky: true, target: targetOf,
-		// A free place is found by looking at the disk, which may hang: that is work too,
-		// and its outcome is the intent. Only the next task moves anything.
-		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
-		do:     func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.placeSource(ctx, es[0]) },
+func (c *Engine) placeStep() engine.Step[ledger.Entry, Target] {
+	s := c.newStep(ledger.Place, 2)
+	s.Terms = func(queue string) engine.Terms[Target] {
+		return engine.Terms[Target]{Target: targetOf(queue), Batch: 1, Ahead: 64}
+	}
+	s.Admit = func(queue string, _ archive.Instant) (func(ledger.Entry) admission, error) {
+		if c.isHeld() {
+			return nil, nil
+		}
+		return func(ledger.Entry) admission { return admission{Target: targetOf(queue), Most: 1} }, nil
+	}
+	s.Start = func(t *task) func(context.Context) { return func(ctx context.Context) { c.place(ctx, t) } }
+	return s
+}
+
+// place does what is due next with the source of an ended entry. A free place is found by looking at the disk, which may hang: that is work
+// too, and its outcome is the intent. Only the next task moves anything.
+func (c *Engine) place(ctx context.Context, t *task) {
+	e := t.Jobs[0]
+	if c.beginRisky(ctx, t, e) {
+		c.finish(t, t.Jobs, c.placeSource(ctx, e))
 	}
 }
 

@@ -104,7 +104,7 @@ func (c *Engine) prepareUnannounced(ctx context.Context, e ledger.Entry) []ledge
 // crash loses the answer, and it is asked for again.
 func (c *Engine) askAboutRecipient(ctx context.Context, e ledger.Entry, to archive.CompanyNumber) []ledger.Change {
 	route, target := c.routeOf(e), storeOf(e)
-	asking, call := ctx, c.limiters.begin(target, route.Workers)
+	asking, call := ctx, c.beginCall(target, route.Workers)
 	if !route.RequiresListed {
 		var cancel context.CancelFunc
 		asking, cancel = context.WithTimeout(ctx, unrequiredWait)
@@ -161,7 +161,7 @@ func (c *Engine) sendAllTheSame(e ledger.Entry, text string) ledger.Event {
 // closeAfterRecipientFault lets a route go on that was paused for a fault of the directory, which answers again. What it was paused for otherwise
 // stays: an answer of the directory says nothing about that.
 func (c *Engine) closeAfterRecipientFault(t Target) {
-	if cause, isOpen := c.breakers.causeOf(t); isOpen && c.recipientFaults.has(cause) {
+	if cause, isOpen := c.breakers.CauseOf(t); isOpen && c.recipientFaults.has(cause) {
 		c.closeBreaker(t)
 	}
 }

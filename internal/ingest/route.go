@@ -31,24 +31,6 @@ type Route struct {
 	RepeatsUpload bool
 }
 
-// stepIn returns a step as it is done in a queue: the routes differ in what goes together, and in how much may be announced ahead.
-func (c *Engine) stepIn(s ledger.Step, queue string) step {
-	is, row := c.steps[s], c.routeOfQueue(queue)
-	switch {
-	case s == ledger.Register:
-		is.batch, is.linger = row.BatchSize, row.BatchWait
-		is.eager = row.Asker == nil
-	case s == ledger.Upload && row.Sender != nil:
-		// What was announced and not sent is sent after a crash under the same number, so it may be announced ahead.
-		is.eager = true
-	case s == ledger.Upload && row.Asker == nil:
-		// After a crash an upload that was announced counts as one that may have been made, and nobody can be asked: no more of them are
-		// announced than there are slots, beside those whose outcome is being committed.
-		is.ahead, is.eager = 0, true
-	}
-	return is
-}
-
 // routeOf returns the row of an entry's route.
 func (c *Engine) routeOf(e ledger.Entry) Route { return c.cfg.Routes[cmp.Or(e.Route, ledger.Vault)] }
 

@@ -11,21 +11,28 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/engine"
 	"vaultd/internal/ledger"
 )
 
 // sealStep settles a claimed folder once more and packs it.
-func (c *Engine) sealStep() step {
-	return step{
-		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), ahead: 64, batch: 1, target: targetOf, admit: c.admitToPack,
-		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
-		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
-			if !c.hasRoomToPack(ledger.ServiceQueueOf(es[0])) {
-				return nil // it was filled while this one waited for a slot
-			}
-			return c.sealFolder(ctx, es[0])
-		},
+func (c *Engine) sealStep() engine.Step[ledger.Entry, Target] {
+	s := c.newStep(ledger.Seal, max(2, runtime.GOMAXPROCS(0)))
+	s.Terms = func(queue string) engine.Terms[Target] {
+		return engine.Terms[Target]{Target: targetOf(queue), Batch: 1, Ahead: 64}
 	}
+	s.Admit = c.admitToPack
+	s.Start = func(t *task) func(context.Context) { return func(ctx context.Context) { c.seal(ctx, t) } }
+	return s
+}
+
+// seal packs a claimed folder. Nothing is announced: a crash leaves the folder claimed, and the next start packs it.
+func (c *Engine) seal(ctx context.Context, t *task) {
+	e := t.Jobs[0]
+	if !c.begin(ctx, t, e) || !c.hasRoomToPack(ledger.ServiceQueueOf(e)) { // the spool was filled while this one waited
+		return
+	}
+	c.finish(t, t.Jobs, c.sealFolder(ctx, e))
 }
 
 // maxWaiting bounds the sealed packages of one service queue that wait for their upload: the
@@ -35,7 +42,10 @@ const maxWaiting = 2000
 // admitToPack lets through what there is room for: one vault that takes nothing must
 // not keep the packages of the others from being made. What is not let through waits
 // as it is, and is looked at again when a package leaves.
-func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry) bool, error) {
+func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry) admission, error) {
+	if err := c.recallBacklogIfOld(); err != nil {
+		return nil, err
+	}
 	d, known := c.drops[dropOf(queue)]
 	service := ledger.ServiceQueue(d.Route, string(d.Vault))
 	if known && !c.hasRoomToPack(service) {
@@ -43,14 +53,14 @@ func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry
 	}
 	// A drop may have been given to another vault since some of its folders came.
 	fits := map[string]bool{service: known}
-	return func(e ledger.Entry) bool {
+	return func(e ledger.Entry) admission {
 		service := ledger.ServiceQueueOf(e)
 		ok, asked := fits[service]
 		if !asked {
 			ok = c.hasRoomToPack(service)
 			fits[service] = ok
 		}
-		return ok
+		return admission{No: !ok, Target: targetOf(queue), Most: 1}
 	}, nil
 }
 
@@ -66,7 +76,7 @@ func (c *Engine) hasRoomToPack(queue string) bool {
 	case err != nil:
 		c.openBreaker(SpoolTarget(), ledger.Cause{Code: "no-room", Text: err.Error()}, 0)
 		return false
-	case c.breakers.close(SpoolTarget(), c.cfg.Now().Wall):
+	case c.breakers.Close(SpoolTarget(), c.cfg.Now().Wall):
 		c.cfg.Log.Info("packing goes on")
 	}
 	return true
@@ -147,7 +157,7 @@ func (c *Engine) dropFaultChanges(e ledger.Entry, err error) []ledger.Change {
 
 func (c *Engine) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 	cause := ledger.Cause{Code: "drop-unavailable", Text: err.Error()}
-	if c.breakers.open(DropTarget(e.Drop), cause, 0, c.cfg.Now().Wall) {
+	if c.breakers.Open(DropTarget(e.Drop), cause, false, 0, c.cfg.Now().Wall) {
 		c.cfg.Log.Error("drop paused", "drop", e.Drop, "err", err)
 	}
 	return cause
@@ -330,7 +340,7 @@ func (c *Engine) stillWaits(e ledger.Entry) (first ledger.Entry, waits bool, err
 
 // nextWaitAt spaces the looks at an entry that another one waits for.
 func (c *Engine) nextWaitAt(e ledger.Entry) time.Time {
-	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), c.cfg.PollMin, c.cfg.PollMax))
+	return c.cfg.Now().Wall.Add(engine.Backoff(int(e.Attempt), c.cfg.PollMin, c.cfg.PollMax))
 }
 
 func conflictCause(first ledger.Entry, ev ledger.Sealed) ledger.Cause {

@@ -33,6 +33,28 @@ type Sender interface {
 	HasDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) bool
 }
 
+// send does what is due next for a document of the network: it announces and does one act, or prepares what must be there before that. What
+// is announced is read out of the package, on the task's own goroutine.
+func (c *Engine) send(ctx context.Context, t *task) {
+	intent := c.announce(t, c.intendSend)
+	acts := intent.wait()
+	if len(acts) == 0 {
+		return
+	}
+	isAnnounced := intent.committed != nil
+	if !c.beginRisky(ctx, t, acts[0]) || c.isDraining(t.Queue) {
+		if isAnnounced {
+			c.takeBack(t, acts, c.takeBackSend)
+		}
+		return
+	}
+	if isAnnounced {
+		c.finish(t, acts, c.sendNext(ctx, acts[0]))
+		return
+	}
+	c.finish(t, acts, c.prepareUnannounced(ctx, acts[0]))
+}
+
 // outgoing is a document that is being sent.
 type outgoing struct {
 	entry ledger.Entry
@@ -175,10 +197,7 @@ func (c *Engine) announceStored(o outgoing, stored ledger.FilesStored) (outgoing
 	// stores them again. After it no file is stored again: the same bytes go under
 	// the same number.
 	intent := c.addWantedCopy(e, ledger.DocumentIntended{Body: archive.Sum(body.JSON)})
-	committed := make(chan ledger.Result, 1)
-	c.cfg.Ledger.Submit([]ledger.Change{c.newChange(e, append([]ledger.Event{stored}, intent...)...)}, func(rs []ledger.Result) { committed <- rs[0] })
-	res := <-committed
-	c.noteResult(res)
+	res := (<-c.submit([]ledger.Change{c.newChange(e, append([]ledger.Event{stored}, intent...)...)}))[0]
 	switch {
 	case res.Err != nil:
 		return o, []ledger.Event{stored, c.postpone(e, localFaultCause(res.Err))}
@@ -193,15 +212,15 @@ func (c *Engine) announceStored(o outgoing, stored ledger.FilesStored) (outgoing
 // now, of which something was sent already.
 func (c *Engine) mustPauseSending(e ledger.Entry) bool {
 	queue := ledger.QueueOf(e)
-	_, isOpen := c.breakers.isOpen(storeOf(e), c.cfg.Now().Wall)
-	return isOpen || c.isHeld() || c.isDraining(ledger.Upload, queue) || c.workerOf(ledger.Upload, queue).pool.isClosed()
+	_, isOpen := c.breakers.IsOpen(storeOf(e), c.cfg.Now().Wall)
+	return isOpen || c.isHeld() || c.isDraining(queue) || c.lanes.IsClosed()
 }
 
 // storeFile stores one file of a document at its service. It returns the file's
 // number, or what became of it; neither, where the process ends.
 func (c *Engine) storeFile(ctx context.Context, o outgoing, f archive.File) (archive.FileID, ledger.Event) {
 	e, target := o.entry, storeOf(o.entry)
-	call := c.limiters.begin(target, c.routeOf(e).Workers)
+	call := c.beginCall(target, c.routeOf(e).Workers)
 	// The POST: FilesIntended is committed. A crash from here until the document is
 	// announced leaves it open whether the service has the file. The next start
 	// stores it again, and no document ever names the first copy.
@@ -234,7 +253,7 @@ func (c *Engine) sendDocument(ctx context.Context, o outgoing) []ledger.Change {
 	if archive.Sum(o.body.JSON) != e.Body { // the package was made again since: other bytes must not go under this number
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall}, ledger.SentToQuarantine{Cause: causeOtherBody})}
 	}
-	call := c.limiters.begin(target, c.routeOf(e).Workers)
+	call := c.beginCall(target, c.routeOf(e).Workers)
 	// The POST: DocumentIntended is committed with the digest of these bytes. A crash from here until the outcome is committed leaves it
 	// open whether the service has the document. The next start sends the same bytes under the same number.
 	noting, request := apicall.NoteRequests(ctx)
@@ -279,8 +298,7 @@ func (c *Engine) judgeRefusedDocument(ctx context.Context, o outgoing, fault *ap
 
 // noteTaken notes that the service took something of an entry.
 func (c *Engine) noteTaken(e ledger.Entry) {
-	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
-	c.limiters.succeeded(storeOf(e), uploader.pool.doingOf(uploader))
+	c.noteWentWell(storeOf(e), c.uploadsOf(e))
 	c.closeBreaker(storeOf(e))
 }
 
@@ -295,7 +313,7 @@ func (c *Engine) noteSendFault(e ledger.Entry, call uint64, fault *apicall.Error
 		if fault.RetryAfter == 0 {
 			again = c.quickRetryAt(e)
 		}
-	case fault.Outcome == apicall.NotProcessed, c.breakers.countFault(target):
+	case fault.Outcome == apicall.NotProcessed, c.breakers.CountFault(target):
 		c.openBreaker(target, causeOf(fault), fault.RetryAfter)
 	case fault.Outcome == apicall.OutcomeUnknown:
 		again = c.quickRetryAt(e)

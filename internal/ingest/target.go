@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -19,6 +20,17 @@ type Target struct {
 	Drop    string          // a drop folder of the Disk; of a service without vaults: the drop that it registers for
 	Place   string          // below the drop folder, such as "_archived", where folders of many ended entries are kept
 	Entry   archive.Key     // the one ended entry that alone needs its folder
+}
+
+// Pause is what people are told of a circuit breaker that is not closed.
+type Pause struct {
+	Target Target
+	Since  time.Time
+	Next   time.Time // of the next probe; zero: only a person or a restart closes it
+	Asked  time.Time // until then the other side asked to be left alone; zero: it did not
+	Cause  ledger.Cause
+	// ConfigKey is where the drop of the target stands in the configuration, as "drops[2]"; empty: the target has none.
+	ConfigKey string
 }
 
 // Service is who serves a target.

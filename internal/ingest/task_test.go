@@ -38,7 +38,7 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 	for n := range byte(20) {
 		es = append(es, ledger.Entry{Key: archive.Key{n}, State: ledger.Registered, Vault: "V", Package: archive.Package{Size: 1}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Sent: now}}}})
 	}
-	c.workerOf(ledger.Upload, "vault V").intendTask(t.Context(), &task{handling: handling{most: lateBatch, late: true}, entries: es}, now)
+	c.uploadStep().Start(&task{Admission: admission{Most: lateBatch, Late: true}, Jobs: es, Now: now, Queue: "vault V"})
 	over := 0
 	for _, change := range l.changes {
 		if _, is := change.Events[0].(ledger.WindowClosed); is {

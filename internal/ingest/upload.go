@@ -11,58 +11,86 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/engine"
 	"vaultd/internal/ledger"
 	"vaultd/internal/window"
 )
 
 // uploadStep sends a package while its ticket works, or sees that it works no more.
-func (c *Engine) uploadStep() step {
-	return step{
-		name: ledger.Upload, width: c.sumWorkers(), ahead: 256, batch: lateBatch, risky: true,
-		handle: func(e ledger.Entry, now archive.Instant) handling {
-			switch {
-			case e.Route.IsNotified(): // there is no window
-				return handling{target: storeOf(e), most: 1}
-			case !c.mayStartUpload(e, nil, now):
-				return handling{most: lateBatch, late: true}
-			case e.State == ledger.Sending: // bytes may be at the store: the window decides, not the breaker
-				return handling{most: 1, from: c.leaveStoreUntil(e, now)}
-			}
-			return handling{target: storeOf(e), most: 1}
-		},
-		maxTasks: func(queue string) int { return c.limiters.limit(uploadTargetOf(queue), c.routeOfQueue(queue).Workers) },
-		tryBegin: c.beginUpload,
-		intend: func(e ledger.Entry, how handling, _ archive.Instant) ([]ledger.Event, bool, error) {
-			if e.Route.IsNotified() {
-				return c.intendSend(e)
-			}
-			if how.late {
-				return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil
-			}
-			if e.State == ledger.Registered && c.sharedTickets.has(e) {
-				return []ledger.Event{stopForSharedTicket()}, false, nil
-			}
-			if e.State == ledger.Sending && !c.mayRepeatUpload(e) { // it was under way when the process ended
-				return []ledger.Event{c.unansweredUpload(e, time.Time{}, ledger.Cause{Text: "vaultd ended while the document was being sent"})}, false, nil
-			}
-			return []ledger.Event{uploadIntent(c.routeOf(e), e.Current().Ticket)}, true, nil
-		},
-		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
-			if es[0].Route.IsNotified() {
-				return c.sendNext(ctx, es[0])
-			}
-			defer c.dropBooking(es[0].Key)
-			return c.uploadPackage(ctx, es[0])
-		},
-		doUnannounced: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.prepareUnannounced(ctx, es[0]) },
-		takeBack: func(e ledger.Entry) ledger.Event {
-			if e.Route.IsNotified() {
-				return c.takeBackSend(e)
-			}
-			c.dropBooking(e.Key)
-			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
-		},
+func (c *Engine) uploadStep() engine.Step[ledger.Entry, Target] {
+	s := c.newStep(ledger.Upload, c.sumWorkers())
+	s.Terms = func(queue string) engine.Terms[Target] {
+		row := c.routeOfQueue(queue)
+		terms := engine.Terms[Target]{Batch: lateBatch, Ahead: 256, Slots: func() int { return c.callsAtOnce(uploadTargetOf(queue), row.Workers) }}
+		if row.Sender == nil && row.Asker == nil {
+			// After a crash an upload that was announced counts as one that may have been made, and nobody can be asked: no more of them are
+			// announced than there are slots, beside those whose outcome is being committed.
+			terms.Ahead = 0
+		}
+		return terms
 	}
+	s.Admit = func(queue string, now archive.Instant) (func(ledger.Entry) admission, error) {
+		if c.isHeld() || c.isDraining(queue) {
+			return nil, nil
+		}
+		return func(e ledger.Entry) admission { return c.admitUpload(e, now) }, nil
+	}
+	s.MayBegin = c.beginUpload
+	s.Start = func(t *task) func(context.Context) {
+		if t.Jobs[0].Route.IsNotified() {
+			return func(ctx context.Context) { c.send(ctx, t) }
+		}
+		intent := c.announce(t, func(e ledger.Entry) ([]ledger.Event, bool, error) {
+			evs, act := c.intendToUpload(e, t.Late)
+			return evs, act, nil
+		})
+		return func(ctx context.Context) { c.upload(ctx, t, intent.wait()) }
+	}
+	return s
+}
+
+// admitUpload returns how the upload of an entry may go now.
+func (c *Engine) admitUpload(e ledger.Entry, now archive.Instant) admission {
+	switch {
+	case e.Route.IsNotified(): // there is no window
+		return admission{Target: storeOf(e), Most: 1}
+	case !c.mayStartUpload(e, nil, now):
+		return admission{Most: lateBatch, Late: true}
+	case e.State == ledger.Sending: // bytes may be at the store: the window decides, not the breaker
+		return admission{Most: 1, From: c.leaveStoreUntil(e, now)}
+	}
+	return admission{Target: storeOf(e), Most: 1}
+}
+
+// intendToUpload returns what is committed before an upload, and whether it is made then. late: its window is over.
+func (c *Engine) intendToUpload(e ledger.Entry, late bool) ([]ledger.Event, bool) {
+	switch {
+	case late:
+		return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false
+	case e.State == ledger.Registered && c.sharedTickets.has(e):
+		return []ledger.Event{stopForSharedTicket()}, false
+	case e.State == ledger.Sending && !c.mayRepeatUpload(e): // it was under way when the process ended
+		return []ledger.Event{c.unansweredUpload(e, time.Time{}, ledger.Cause{Text: "vaultd ended while the document was being sent"})}, false
+	}
+	return []ledger.Event{uploadIntent(c.routeOf(e), e.Current().Ticket)}, true
+}
+
+// upload sends the package of an entry whose intent is committed.
+func (c *Engine) upload(ctx context.Context, t *task, acts []ledger.Entry) {
+	if len(acts) == 0 {
+		return
+	}
+	e := acts[0]
+	if !c.beginRisky(ctx, t, e) || c.isDraining(t.Queue) {
+		c.dropBooking(e.Key)
+		c.takeBack(t, acts, func(ledger.Entry) ledger.Event {
+			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
+		})
+		return
+	}
+	outcome := c.uploadPackage(ctx, e)
+	c.dropBooking(e.Key)
+	c.finish(t, acts, outcome)
 }
 
 // uploadIntent returns the intent to upload with a ticket. Whether Content-MD5
@@ -85,7 +113,7 @@ func (c *Engine) mayStartUpload(e ledger.Entry, booked *window.Upload, now archi
 // leaveStoreUntil returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
 // it need not. It never waits beyond its ticket: after the wait there must be room for as many like it as may go at once.
 func (c *Engine) leaveStoreUntil(e ledger.Entry, now archive.Instant) time.Time {
-	until := c.breakers.askedUntil(storeOf(e))
+	until := c.breakers.AskedUntil(storeOf(e))
 	wait := until.Sub(now.Wall)
 	if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.routeOf(e).Workers), nil, instantIn(now, wait)) {
 		return time.Time{}
@@ -165,7 +193,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	defer stop()
 	sending, cancel := c.untilTicketEnds(ctx, ticket)
 	defer cancel()
-	call := c.limiters.begin(storeOf(e), c.routeOf(e).Workers)
+	call := c.beginCall(storeOf(e), c.routeOf(e).Workers)
 	// The PUT: UploadIntended is committed. A crash from here until the outcome is committed leaves it open whether the store
 	// has the bytes: the next start sends the same bytes to the same address while its window is open, and asks after that.
 	sending, request := apicall.NoteRequests(sending)
@@ -185,8 +213,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 		}
 		return []ledger.Change{c.newChange(e, c.uploadFaultEvents(e, call, fault)...)}
 	}
-	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
-	c.limiters.succeeded(storeOf(e), uploader.pool.doingOf(uploader))
+	c.noteWentWell(storeOf(e), c.uploadsOf(e))
 	taken := c.takenUpload(e, ledger.UploadAccepted{Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent}), Request: request.Last()}, pkg, etag)
 	if inDoubt, is := taken.(ledger.UploadUnanswered); is && inDoubt.NoRepeat {
 		c.pauseInDoubt(storeOf(e), ledger.DeliveryUnknown(e.Route, inDoubt.Cause.Text), 0)
@@ -261,14 +288,14 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 	target, again := storeOf(e), c.retryAt(e)
 	switch {
 	case err.Outcome == apicall.OutcomeUnknown && !c.mayRepeatUpload(e): // the document waits for a person, and so would each one after it
-		c.limiters.overloaded(target, call)
+		c.isTooMuch(target, call)
 		c.pauseInDoubt(target, causeOf(err), err.RetryAfter)
 	case isOverload(err):
 		c.slowDown(target, call, err)
 		if err.RetryAfter == 0 {
 			again = c.quickRetryAt(e)
 		}
-	case c.breakers.countFault(target): // else each document with a ticket would end in doubt as well
+	case c.breakers.CountFault(target): // else each document with a ticket would end in doubt as well
 		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	case err.Outcome == apicall.OutcomeUnknown:
 		again = c.quickRetryAt(e)
@@ -288,12 +315,17 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 	return []ledger.Event{c.unansweredUpload(e, again, causeOf(err))}
 }
 
+// uploadsOf returns how many uploads are under way in the queue of an entry.
+func (c *Engine) uploadsOf(e ledger.Entry) int {
+	return c.lanes.Doing(ledger.Upload.String(), ledger.QueueOf(e))
+}
+
 // pauseInDoubt pauses the uploads to a store after one of which nobody knows what became, and nobody can be asked.
 func (c *Engine) pauseInDoubt(store Target, cause ledger.Cause, retryAfter time.Duration) {
-	inARow, news := c.breakers.openInDoubt(store, cause, retryAfter, c.cfg.Now().Wall)
+	inARow, news := c.breakers.OpenInDoubt(store, cause, retryAfter, c.cfg.Now().Wall)
 	if news {
-		if inARow >= tolerated {
-			cause.Code = CauseDoubtInARow
+		if inARow >= engine.Tolerated {
+			cause.Code = engine.CauseDoubtInARow
 		}
 		c.tellPause(Pause{Target: store, Cause: cause})
 	}
@@ -301,13 +333,13 @@ func (c *Engine) pauseInDoubt(store Target, cause ledger.Cause, retryAfter time.
 
 // ResumeUploads lets the uploads to a store go on by the word of a person, and reports whether they were paused.
 func (c *Engine) ResumeUploads(store Target) bool {
-	resumed := c.breakers.resume(store)
+	resumed := c.breakers.Resume(store)
 	c.Wake()
 	return resumed
 }
 
 // MayResumeUploads reports whether the uploads to a store are paused in such a way that a person can let them go on.
-func (c *Engine) MayResumeUploads(store Target) bool { return c.breakers.mayResume(store) }
+func (c *Engine) MayResumeUploads(store Target) bool { return c.breakers.MayResume(store) }
 
 // mayRepeatUpload reports whether the same bytes may go to the same address again where nobody knows what became of the first time.
 func (c *Engine) mayRepeatUpload(e ledger.Entry) bool {

@@ -54,7 +54,7 @@ var errRoutePaused = errors.New("the way to the network is paused")
 
 // fetchValidation fetches the file. It changes nothing at the network, and may be repeated at any time.
 func (c *Engine) fetchValidation(ctx context.Context, e ledger.Entry) ([]byte, error) {
-	if _, isOpen := c.breakers.isOpen(storeOf(e), c.cfg.Now().Wall); isOpen {
+	if _, isOpen := c.breakers.IsOpen(storeOf(e), c.cfg.Now().Wall); isOpen {
 		return nil, errRoutePaused
 	}
 	if now := c.cfg.Now().Boot; int64(now) < c.checksSilentUntil.Load() {

@@ -195,7 +195,7 @@ func get(t *testing.T, f Facts, path, host string) (int, string) {
 func TestHealth_I26_PauseAndStallAreLoud(t *testing.T) {
 	good, paused, dead := sample(), sample(), sample()
 	paused.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
-	dead.Dead = []string{"step upload has stood still for 4 min"}
+	dead.Dead = []string{"the engine has stood still for 4 min"}
 	type row struct {
 		f                  Facts
 		livez, readyz      int

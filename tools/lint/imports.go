@@ -27,7 +27,8 @@ var mayImport = map[string]string{
 	"dropwork":          "archive drop durable ingest ledger packager present proof recovery sanitize spool statedir watch",
 	"expected":          "archive sanitize",
 	"extractapi":        "apicall archive sanitize",
-	"ingest":            "apicall archive ledger window", // the others through its own interfaces
+	"engine":            "archive ledger window",
+	"ingest":            "apicall archive engine ledger window", // the others through its own interfaces
 	"ledger":            "archive",
 	"ledger/arrival":    "archive ledger",
 	"ledger/boltledger": "archive durable ledger ledger/arrival",

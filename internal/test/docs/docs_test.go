@@ -206,6 +206,12 @@ func receiverName(d *ast.FuncDecl) string {
 	if p, ok := typ.(*ast.StarExpr); ok {
 		typ = p.X
 	}
+	switch generic := typ.(type) {
+	case *ast.IndexExpr:
+		typ = generic.X
+	case *ast.IndexListExpr:
+		typ = generic.X
+	}
 	name, _ := typ.(*ast.Ident)
 	if name == nil {
 		return ""
