@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
 	"vaultd/internal/config"
 	"vaultd/internal/networkapi"
 	"vaultd/internal/present"
@@ -21,7 +22,7 @@ const (
 	mayListNotifications = "list notifications"
 )
 
-// tryNetwork tries whether the business network answers, and whether its account is let in. It asks two questions that change nothing
+// tryNetwork tries whether the business network answers, and whether its account is let in. It asks questions that change nothing
 // there: the directory for a company that cannot exist, which tells nobody who is asked for, and the list of notifications for one of
 // them, which comes again until it is acknowledged. Each answer says more beside the other: where one question is answered, address and
 // credentials are right.
@@ -51,7 +52,48 @@ func (a *app) tryNetwork(ctx context.Context, cfg config.Config) (all []tried) {
 	} else {
 		all = append(all, newNetworkFailure("directory", directoryErr, mayAskDirectory, notificationsErr == nil))
 	}
-	return append(all, judgeNotifications(isWaiting, notificationsErr, !hasDirectory || cfg.HasNetworkDrop(), hasDirectory))
+	all = append(all, judgeNotifications(isWaiting, notificationsErr, !hasDirectory || cfg.HasNetworkDrop(), hasDirectory))
+	if cfg.Network.ReceiveInto != "" && notificationsErr == nil {
+		all = append(all, tryReceived(ctx, client, cfg.Network.AnnouncedBy == config.AnnouncedByType))
+	}
+	return all
+}
+
+// tryReceived tries whether received documents are announced as the
+// configuration says. It lists what waits, and changes nothing: while nothing
+// waits it shows nothing.
+func tryReceived(ctx context.Context, client *networkapi.Client, believesList bool) tried {
+	const name, isAnother = "received documents", "; ask the provider how received documents are announced"
+	onlyThere, hasSent := map[archive.AcknowledgementID]bool{}, false
+	_, err := client.Notifications(ctx, networkapi.Query{Received: true, Sift: func(page []archive.Notification) ([]archive.Notification, error) {
+		for _, n := range page {
+			hasSent = hasSent || n.IsAboutSent()
+			if n.Kind != "" && !n.Announces() {
+				onlyThere[n.AcknowledgementID] = true
+			}
+		}
+		return nil, nil
+	}})
+	switch {
+	case err != nil && believesList:
+		return newWarning("network", name, "the list of received documents cannot be read: "+err.Error(), "set network.announced_by to code if the network does not know this list"+isAnother)
+	case hasSent && believesList:
+		return newWarning("network", name, "the list of received documents has notifications about sent ones, so the network ignores the question, and network.announced_by: type is not followed",
+			"set network.announced_by to code"+isAnother)
+	case err != nil || hasSent || believesList || len(onlyThere) == 0:
+		return newSuccess("network", name, "what is announced now fits network.announced_by")
+	}
+	other, err := client.Notifications(ctx, networkapi.Query{Sift: func(page []archive.Notification) ([]archive.Notification, error) {
+		for _, n := range page {
+			delete(onlyThere, n.AcknowledgementID)
+		}
+		return nil, nil
+	}})
+	if err != nil || !other.Whole || len(onlyThere) == 0 {
+		return newSuccess("network", name, "what is announced now fits network.announced_by")
+	}
+	return newWarning("network", name, fmt.Sprintf("%s only in the list of received documents, without a code that announces one: they are not received", present.FormatCount(len(onlyThere), "notification stands", "notifications stand")),
+		"set network.announced_by to type if that list has nothing else"+isAnother)
 }
 
 // judgeDirectory says what the answer of the directory means; wasTaken says that it took the number.

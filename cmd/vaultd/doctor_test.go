@@ -348,6 +348,31 @@ func TestDoctor_Network(t *testing.T) {
 			}
 		}
 	})
+	// Received documents are announced by a code, or by the list that they stand
+	// in. doctor says where the configuration has the other way.
+	for name, row := range map[string]struct {
+		reading, setting string
+		foreign, want    string // a pair of codes about a document of others; a word of the result
+	}{
+		"CodeAsConfigured":  {"code", "code", "TechnicalAccept/Delivered", "OK "},
+		"TypeAsConfigured":  {"type", "type", "TechnicalAccept/Delivered", "OK "},
+		"TypeUnknown":       {"code-only", "code", "", "OK "},
+		"OnlyTheListHasIt":  {"type", "code", "", "1 notification stands only in the list of received documents"},
+		"QuestionIsIgnored": {"code", "type", "TechnicalAccept/ReceivedForProcessing", "is not followed"},
+		"QuestionIsRefused": {"code-only", "type", "", "cannot be read"},
+	} {
+		t.Run("Received"+name, func(t *testing.T) {
+			emu, s := served(t, emulator.Config{Readings: emulator.Readings{Network: emulator.NetworkReadings{Received: row.reading}}}, fast)
+			kit.Value(emu.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{"id":"R-1"},"issueDate":"2026-10-31"}`)}))(t)
+			if response, action, ok := strings.Cut(row.foreign, "/"); ok {
+				kit.Value(emu.PublishNotice(emulator.NetworkNotice{BumID: "10d90000-0000-5000-8000-00000000000a", ResponseCode: response, ActionCode: action}))(t)
+			}
+			s.withNetwork(s.service)
+			s.edit("network: {", "network: {receive_into: acme, announced_by: "+row.setting+", ")
+			kit.Holds(t, "the result", s.diagnose(exitDone).found("network", "received documents"), row.want)
+			kit.Want(t, "calls that acknowledge", emu.CountCalls("network-acknowledge"), 0)
+		})
+	}
 	t.Run("SecretFileMissing", func(t *testing.T) {
 		emu, s := served(t, emulator.Config{}, fast)
 		s.withNetwork(s.service)

@@ -28,7 +28,7 @@ func addNetworkFlags(f *pflag.FlagSet, o *emulateOptions) {
 	f.StringVar(&r.SendAnswer, "network-send-answer", "", "the answer to a document: empty or json")
 	f.StringVar(&r.Files, "network-files", "", "a file is sent as: binary or base64")
 	f.StringVar(&r.CreditNoteWord, "network-credit-note-word", "", "credit notes in notifications: CreditNode or CreditNote")
-	f.StringVar(&r.Received, "network-received", "", "received documents are announced by: type, code, or code-only (a query with type is refused)")
+	f.StringVar(&r.Received, "network-received", "", "received documents are announced by: code, type, or code-only (a query with type is refused)")
 	f.StringVar(&r.Times, "network-times", "", "times of notifications are in: seconds or milliseconds")
 	f.StringVar(&r.RepeatedDelete, "network-repeated-delete", "", "answer for a notification that is acknowledged already: 404 or 200")
 	f.StringVar(&r.FileHeaders, "network-file-headers", "", "a file is sent with: type, all (with its name and its encoding), or fileref (the document alone names it)")

@@ -84,6 +84,11 @@ func (n Notification) Announces() bool {
 	return n.Meaning() == MeansReceived || n.Meaning() == MeansCreditNote
 }
 
+// IsAboutSent reports whether only the sender of a document is told so.
+func (n Notification) IsAboutSent() bool {
+	return n.Meaning() == MeansProcessing || n.Meaning() == MeansInvalid
+}
+
 // businessDocument is the relation of a link to the document that a notification is about.
 const businessDocument = "businessDocument"
 

@@ -57,7 +57,7 @@ func newOffice(t testing.TB, network emulator.NetworkReadings) *office {
 func newOfficeAt(t testing.TB, readings emulator.Readings) *office {
 	t.Helper()
 	time.Sleep(time.Until(time.Date(2026, 11, 20, 6, 0, 0, 0, time.UTC))) // of the bubble: the network takes times of today
-	h := &office{t: t, state: t.TempDir(), kept: t.TempDir(), into: t.TempDir(), confirm: true, booted: time.Now()}
+	h := &office{t: t, state: t.TempDir(), kept: t.TempDir(), into: t.TempDir(), confirm: true, trustsType: readings.Network.Received == "type", booted: time.Now()}
 	kit.Must(t, boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
 	var err error
 	if h.net, err = emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, Clock: time.Now, Readings: readings}); err != nil {
@@ -230,7 +230,7 @@ func (h *office) allDone() {
 // I30: in each reading of what the specification leaves open, documents come in whole, and foreign notifications stay.
 func TestReading_I30_Receive(t *testing.T) {
 	for name, readings := range map[string]emulator.NetworkReadings{
-		"ByType": {}, "ByCode": {Received: "code"}, "ByCodeAlone": {Received: "code-only"}, "Base64": {Files: "base64"}, "OtherWrapper": {ErrorWrapper: "errors", Received: "code-only"},
+		"ByType": {Received: "type"}, "ByCode": {}, "ByCodeAlone": {Received: "code-only"}, "Base64": {Files: "base64"}, "OtherWrapper": {ErrorWrapper: "errors", Received: "code-only"},
 		"CreditNote": {CreditNoteWord: "CreditNote"}, "Milliseconds": {Times: "milliseconds"}, "RepeatedDelete": {RepeatedDelete: "200"}, "LinksElsewhere": {LinksTo: "https://evil.example"},
 	} {
 		kit.Bubble(t, name, func(t *testing.T) {
@@ -355,8 +355,10 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 	})
 }
 
-// I30: where the network has what announces a document in both lists, it is foreign until vaultd is told to believe the list of received documents, and
-// received then, although it was kept as foreign. What is in the other list alone stays foreign.
+// I30: where the network has what announces a document in a list of its own, it
+// is foreign until the configuration says that this list is believed, and
+// received then, although it was kept as foreign. What is in the other list
+// alone stays foreign.
 func TestReceive_I30_AnnouncedInBothLists(t *testing.T) {
 	inOffice(t, emulator.NetworkReadings{Received: "filter"}, func(t *testing.T, h *office) {
 		for _, kind := range []string{"Invoice", "CreditNote"} {
@@ -545,14 +547,27 @@ func TestFetchFile_I4_PageOnceTheDocumentIsHere(t *testing.T) {
 // I30: a network that ignores the question for received documents lists what is about sent ones there, too. Then that list announces nothing, although it is to be
 // believed: what is about documents of other programs is neither received nor deleted.
 func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
-	kit.Rows(t, map[string]emulator.NetworkNotice{
-		"Processing": {ResponseCode: "TechnicalAccept", ActionCode: "ReceivedForProcessing"}, "Invalid": {ResponseCode: "TechnicalReject", ActionCode: "InvalidContent"},
-	}, func(t *testing.T, proof emulator.NetworkNotice) {
+	type row struct {
+		proof  emulator.NetworkNotice
+		unread int // the call for a list that fails
+	}
+	processing := emulator.NetworkNotice{ResponseCode: "TechnicalAccept", ActionCode: "ReceivedForProcessing"}
+	kit.Rows(t, map[string]row{
+		"Processing": {processing, 0}, "Invalid": {emulator.NetworkNotice{ResponseCode: "TechnicalReject", ActionCode: "InvalidContent"}, 0},
+		"ProofIsNotRead": {processing, 2}, // of both kinds of documents the second
+	}, func(t *testing.T, r row) {
+		proof := r.proof
 		inOffice(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *office) {
 			h.trustsType = true
 			proof.BumID = "22222222-2222-4222-8222-222222222222"
 			foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
 			proof.DocumentType = "CreditNote" // which is asked for last
+			kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+				if op == "network-notices" && n == r.unread {
+					return emulator.Fault{Kind: emulator.Status, Status: 400}
+				}
+				return emulator.Fault{}
+			}}))
 			kit.Value(h.net.PublishNotice(foreign))(t)
 			kit.Value(h.net.PublishNotice(proof))(t)
 			ours := h.publish("Invoice", "R-1", "x")
@@ -572,29 +587,6 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 			onlyOurs("with the other setting")
 			h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
 				kit.Want(t, "the list counts as unfiltered with the other setting", l.IsListUnfiltered(), false)
-			})
-		})
-	})
-}
-
-// I30: a notification that the other list had, or lacks in two rounds alone, announces no document: a list may be empty for a while.
-func TestReceive_I30_OtherListEmptyForAWhile(t *testing.T) {
-	kit.Rows(t, map[string]func(n int) bool{ // a round asks for the list of received invoices, the other one of invoices, and both of credit notes
-		"InTwoRounds":        func(n int) bool { return n == 2 || n == 6 },
-		"AfterTheFirstRound": func(n int) bool { return n > 4 && n%2 == 0 },
-	}, func(t *testing.T, isEmpty func(n int) bool) {
-		inOffice(t, emulator.NetworkReadings{Received: "code"}, func(t *testing.T, h *office) {
-			foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
-			kit.Value(h.net.PublishNotice(foreign))(t)
-			kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
-				if op == "network-notices" && isEmpty(n) {
-					return emulator.Fault{Kind: emulator.HideNotices}
-				}
-				return emulator.Fault{}
-			}}))
-			kit.Must(t, h.live(time.Hour))
-			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-				kit.Want(t, "documents that are taken for received", len(all), 0)
 			})
 		})
 	})
@@ -639,24 +631,6 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 				t.Errorf("arrivals = %+v after %d calls, notifications = %+v, want one given up after %d, and its notification kept", all, h.net.CountCalls("network-fetch"), h.net.Notices(), asked)
 			}
 		})
-	})
-}
-
-// A document that only the list of received documents announces waits for two more looks. They come after the pause that is configured, also where a
-// look takes long, and not after the longer one that keeps the load low.
-func TestPoll_TheNextLooksComeSoon(t *testing.T) {
-	inOffice(t, emulator.NetworkReadings{Received: "type"}, func(t *testing.T, h *office) {
-		h.publish("Invoice", "R-1", "x")
-		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) (f emulator.Fault) {
-			if op == "network-notices" {
-				f.Delay = 15 * time.Second // there are four questions in a look
-			}
-			return f
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		kit.Must(t, h.live(7*time.Minute))
-		h.allDone()
 	})
 }
 

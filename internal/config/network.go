@@ -26,7 +26,7 @@ type Network struct {
 	Workers     int                  `json:"workers"`   // uploads at once, and documents that are received at once
 
 	ReceiveInto string `json:"receive_into"` // the drop that received documents are put into; empty: none are received
-	AnnouncedBy string `json:"announced_by"` // auto or type
+	AnnouncedBy string `json:"announced_by"` // code or type
 	Confirm     string `json:"confirm"`      // none or technical
 
 	ArchiveSent ArchiveSent `json:"archive_sent"`

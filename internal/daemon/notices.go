@@ -31,7 +31,7 @@ type Receive struct {
 	Confirm  bool   // say of each that it was received
 	Workers  int    // documents at once
 
-	TrustsType bool // whatever the network lists as received documents is one; false: see package notices
+	TrustsType bool // whatever the network lists as received documents is one; false: the code of a notification tells
 }
 
 // ArchiveSent says what becomes of copies of what is sent over the business network.

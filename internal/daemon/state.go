@@ -62,7 +62,7 @@ func (d *Daemon) incomingFaults() (all []present.IncomingFault) {
 		s := p.Status()
 		if s.IgnoresType {
 			all = append(all, present.IncomingFault{What: "notices", Text: "the business network lists notifications about sent documents where it is asked for received ones, so network.announced_by: type is not followed",
-				Do: "set network.announced_by to auto, and ask the provider how received documents are announced"})
+				Do: "set network.announced_by to code, and ask the provider how received documents are announced"})
 		}
 		switch {
 		case s.Why != "":

@@ -168,7 +168,7 @@ type NetworkReadings struct {
 	SendAnswer     string // the answer to a document: empty (200) | json (201)
 	Files          string // a file is sent as: binary | base64
 	CreditNoteWord string // the documentType of credit notes in notifications: CreditNode | CreditNote
-	Received       string // received documents are announced by: type (TechnicalAccept/Delivered, listed only with type=DocumentsReceived) | filter (as type, and the list without type has them too) | code (TechnicalInformation/Received in every list; type is ignored) | code-only (as code; a query with type is refused)
+	Received       string // received documents are announced by: code (TechnicalInformation/Received in every list; type is ignored) | type (TechnicalAccept/Delivered, listed only with type=DocumentsReceived) | filter (as type, and the list without type has them too) | code-only (as code; a query with type is refused)
 	Times          string // notificationCreated is in: seconds | milliseconds
 	RepeatedDelete string // a notification that is acknowledged already: 404 | 200
 	FileHeaders    string // a file is sent with: type (a Content-Type, of PDF and XML alone) | all (with its name and its encoding) | fileref (the document names it, no header does)
@@ -186,7 +186,7 @@ func (r *NetworkReadings) check() error {
 		checkWord("Network.SendAnswer", &r.SendAnswer, "empty", "json"),
 		checkWord("Network.Files", &r.Files, "binary", "base64"),
 		checkWord("Network.CreditNoteWord", &r.CreditNoteWord, creditNodeWord, creditNoteKind),
-		checkWord("Network.Received", &r.Received, "type", "filter", "code", "code-only"),
+		checkWord("Network.Received", &r.Received, "code", "type", "filter", "code-only"),
 		checkWord("Network.Times", &r.Times, "seconds", "milliseconds"),
 		checkWord("Network.RepeatedDelete", &r.RepeatedDelete, "404", "200"),
 		checkWord("Network.FileHeaders", &r.FileHeaders, "type", "all", "fileref"),

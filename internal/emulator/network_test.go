@@ -19,6 +19,7 @@ func newNetworkWorld(t *testing.T, change func(*Config)) *world {
 	t.Helper()
 	return newWorld(t, func(c *Config) {
 		c.Network = Network{Account: Account{"trader", "n/et=secret"}, DeliverMin: time.Hour, DeliverMax: time.Hour}
+		c.Readings.Network.Received = "type"
 		if change != nil {
 			change(c)
 		}

@@ -50,26 +50,20 @@ type Config struct {
 	OnCommit func(ledger.Entry) // called for each entry that was committed, in the order of the commits; it must not wait; nil: nobody wants to know
 	Arrivals Arrivals           // received documents; nil: none are received, and what announces one is foreign
 
-	TrustsType bool // whatever the list of received documents has announces one, also where the other list has it too
+	TrustsType bool // whatever the list of received documents has announces one, and not the code of a notification alone
 }
 
 // Round says how one look at the network ended.
 type Round struct {
-	HasMore  bool // it left something for the next round, which follows at once
-	HasDoubt bool // the next round decides whether something announces a document
-	At       time.Time
-	Err      error // why it ended early; nil: it did not
+	HasMore bool // it left something for the next round, which follows at once
+	At      time.Time
+	Err     error // why it ended early; nil: it did not
 }
 
 // Poller takes notifications into the ledger.
 type Poller struct {
 	cfg     Config
 	alarmed map[string]bool // pairs of codes that were told of; used by one round at a time
-
-	// In how many rounds up to the last one only the list of received documents had
-	// a notification; used by one round at a time. A restart forgets it, which costs
-	// these rounds.
-	alone map[archive.NetworkKind]map[archive.AcknowledgementID]int
 
 	trustsType  bool // this round believes the list of received documents
 	ignoresType bool // the list of received documents, which is to be believed, had what is about a sent one; used by one round at a time
@@ -108,7 +102,7 @@ func (p *Poller) HasPolled() bool {
 func (p *Poller) noteRound(r Round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hasPolled = p.hasPolled || r.Err != nil || !r.HasMore && !r.HasDoubt
+	p.hasPolled = p.hasPolled || r.Err != nil || !r.HasMore
 	p.status.Why = ""
 	if r.Err != nil {
 		p.status.Why = r.Err.Error()
@@ -128,7 +122,7 @@ func (p *Poller) noteRound(r Round) {
 
 // New returns a poller.
 func New(cfg Config) *Poller {
-	return &Poller{cfg: cfg, alarmed: map[string]bool{}, incomplete: map[archive.NetworkKind]int{}, alone: map[archive.NetworkKind]map[archive.AcknowledgementID]int{}}
+	return &Poller{cfg: cfg, alarmed: map[string]bool{}, incomplete: map[archive.NetworkKind]int{}}
 }
 
 const (
@@ -138,21 +132,15 @@ const (
 
 // Run looks at the network until ctx ends. After rounds that fail it waits longer, at most 15 minutes or as the network asks.
 func (p *Poller) Run(ctx context.Context) {
-	for failed, doubted := 0, 0; ; {
+	for failed := 0; ; {
 		began := p.cfg.Now()
 		r := p.Poll(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		p.noteRound(r)
-		// A long backlog of other programs is read again in each round: that takes a tenth of the time, and a fifth while documents are announced.
+		// A long backlog of other programs is read again in each round: that takes a tenth of the time.
 		pause := max(p.cfg.Every, quietTimes*(p.cfg.Now().Boot-began.Boot))
-		if r.Err != nil || !r.HasDoubt || doubted == aloneRounds-1 {
-			doubted = 0
-		} else {
-			doubted++
-			pause = p.cfg.Every // a document waits for the next looks, and somebody may wait for this one alone
-		}
 		if failed++; r.Err == nil {
 			failed = 0
 			if r.HasMore {

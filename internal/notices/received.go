@@ -23,26 +23,22 @@ type Arrivals interface {
 
 // listed is what the network lists of one kind of document.
 type listed struct {
-	all     []archive.Notification             // about which something is left to do here
-	done    map[archive.AcknowledgementID]bool // that are kept, and may be acknowledged; the network may list one in both lists
-	byType  map[archive.AcknowledgementID]bool // those that announce a document because of the list that they stand in
-	foreign map[archive.AcknowledgementID]bool // those of the list of received documents that are kept as foreign
-	other   int                                // that say something else than was kept under their number
+	all    []archive.Notification             // about which something is left to do here
+	done   map[archive.AcknowledgementID]bool // that are kept, and may be acknowledged; the network may list one in both lists
+	byType map[archive.AcknowledgementID]bool // those that announce a document because of the list that they stand in
+	other  int                                // that say something else than was kept under their number
 
 	otherReceived int // likewise, in the list of received documents
 }
 
-// list lists the notifications of a kind. If documents are received, the list
-// of received documents is asked for first. What it has and the other list has
-// not announces a document by that alone, see announcedByType; a network that
-// ignores the question answers both with the same, and then only the code of a
-// notification tells. With TrustsType whatever the list of received documents
-// has announces one, unless it was seen to have others.
+// list lists the notifications of a kind. With TrustsType the list of received
+// documents is asked for as well, and whatever it has announces one, unless it
+// was seen to have others. Else only the code of a notification tells.
 func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (l listed, err error) {
-	l.byType, l.done, l.foreign = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
+	l.byType, l.done = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
 	var received archive.NotificationList
 	var failed error // of the question for received documents: what became of sent ones is asked for all the same
-	if p.cfg.Arrivals != nil {
+	if p.cfg.TrustsType && !p.ignoresType {
 		received, failed = p.cfg.Service.ListReceived(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
 			return p.siftReceived(page, &l)
 		})
@@ -50,61 +46,22 @@ func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (
 			failed = nil
 		}
 	}
-	inBoth := map[archive.AcknowledgementID]bool{} // of those in the list of received documents: the other list has it too
-	for _, n := range received.Notifications {
-		inBoth[n.AcknowledgementID] = l.foreign[n.AcknowledgementID] // once kept as foreign, it stood in the other list
-	}
-	list, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
-		for _, n := range page {
-			if _, isReceived := inBoth[n.AcknowledgementID]; isReceived {
-				inBoth[n.AcknowledgementID] = true
-			}
-		}
-		return p.sift(page, &l)
-	})
+	list, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) { return p.sift(page, &l) })
 	r.HasMore = r.HasMore || list.HasMore
 	if err == nil {
 		p.tellIncomplete(kind, list, max(list.Unreadable+l.other, received.Unreadable+l.otherReceived))
 	}
 	l.all = list.Notifications
-	l.byType = p.announcedByType(kind, received.Notifications, inBoth, err == nil && list.Whole, r)
 	isTaken := map[archive.AcknowledgementID]bool{}
 	for _, n := range l.all {
 		isTaken[n.AcknowledgementID] = true
 	}
 	for _, n := range received.Notifications { // also those that were kept as foreign before
-		if l.byType[n.AcknowledgementID] && !isTaken[n.AcknowledgementID] {
+		if l.byType[n.AcknowledgementID] = p.trustsType; p.trustsType && !isTaken[n.AcknowledgementID] {
 			l.all = append(l.all, n)
 		}
 	}
 	return l, errors.Join(err, failed)
-}
-
-// aloneRounds is in how many rounds in a row the list of received documents
-// alone has a notification that is believed to announce one. The other list may
-// be empty for a while, and somebody may delete a notification between two
-// questions.
-const aloneRounds = 3
-
-// announcedByType returns which notifications announce a document because of the
-// list that they stand in: in [aloneRounds] rounds it was that of received
-// documents alone, and the other list never had them. isWhole: the other list
-// reached its end.
-func (p *Poller) announcedByType(kind archive.NetworkKind, received []archive.Notification, inBoth map[archive.AcknowledgementID]bool, isWhole bool, r *Round) map[archive.AcknowledgementID]bool {
-	believed, alone := map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]int{}
-	for _, n := range received {
-		id := n.AcknowledgementID
-		switch {
-		case p.trustsType:
-			believed[id] = true
-		case isWhole && !inBoth[id]:
-			alone[id] = p.alone[kind][id] + 1
-			believed[id] = alone[id] >= aloneRounds
-			r.HasDoubt = r.HasDoubt || !believed[id]
-		}
-	}
-	p.alone[kind] = alone
-	return believed
 }
 
 // sift returns those notifications of a page about which something is left to do: they are not kept yet, or were foreign and are not any
@@ -149,7 +106,6 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 		had, isKept := kept[n.AcknowledgementID]
 		switch {
 		case !isKept || had.IsForeign():
-			l.foreign[n.AcknowledgementID] = isKept
 			left = append(left, n)
 		case !p.saysWhatWasKept(n, had):
 			l.otherReceived++
@@ -200,7 +156,7 @@ func (p *Poller) lookForSent(ctx context.Context) (proof archive.Acknowledgement
 				if err != nil {
 					return nil, err
 				}
-				if means := n.Meaning(); isSent || means == archive.MeansProcessing || means == archive.MeansInvalid {
+				if isSent || n.IsAboutSent() {
 					proof = n.AcknowledgementID
 				}
 			}
@@ -237,7 +193,8 @@ func (p *Poller) isForeign(n archive.Notification) (bool, error) {
 	return !found && (n.Kind == "" || !n.Announces()), err
 }
 
-// isNotOffered reports whether the network does not know the question for received documents. Then the codes alone tell of them.
+// isNotOffered reports whether the network does not know the question for
+// received documents. Then the codes alone tell of them.
 func isNotOffered(err error) bool {
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity}, apicall.AsError(err).Status)
 }

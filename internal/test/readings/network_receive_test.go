@@ -36,7 +36,7 @@ func receivingDocuments(s setup) setup {
 		kit.Must(w.t, err)
 		client := networkapi.New(networkapi.Config{API: api})
 		dc.Notices = &daemon.Notices{Service: client, Every: time.Minute,
-			Receive: &daemon.Receive{Service: networkapi.Receiver{Client: client}, Describe: networkapi.DescribeReceived, Into: dc.Drops[0].Name, Confirm: true, Workers: 2}}
+			Receive: &daemon.Receive{Service: networkapi.Receiver{Client: client}, Describe: networkapi.DescribeReceived, Into: dc.Drops[0].Name, Confirm: true, Workers: 2, TrustsType: s.readings.Network.Received == "type"}}
 	}
 	s.folders = 1
 	return s
@@ -45,7 +45,7 @@ func receivingDocuments(s setup) setup {
 // I30, I12: a document that came in is archived under its own identity, with its files. One without a number comes back for a person. What the
 // archive has lies here no more.
 func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
-	kit.Rows(t, map[string]emulator.NetworkReadings{"ByType": {}, "ByCodeInBase64": {Received: "code", Files: "base64", ErrorWrapper: "errors"}, "KnownInVersionOneAlone": {ReceivedAt: "v1"}}, func(t *testing.T, readings emulator.NetworkReadings) {
+	kit.Rows(t, map[string]emulator.NetworkReadings{"ByType": {Received: "type"}, "ByCodeInBase64": {Files: "base64", ErrorWrapper: "errors"}, "KnownInVersionOneAlone": {ReceivedAt: "v1"}}, func(t *testing.T, readings emulator.NetworkReadings) {
 		virtual(t, receivingDocuments(setup{readings: emulator.Readings{Network: readings}}), func(t *testing.T, w *world) {
 			publish := func(data string) archive.ID {
 				id, err := w.service.PublishReceived(emulator.ReceivedDocument{Data: []byte(data), Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte(contentOf(7) + data)}}})

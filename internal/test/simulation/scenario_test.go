@@ -315,10 +315,6 @@ func (s scenario) plan(hits []int) Plan {
 			if s.Readings.Repeat == "same" {
 				return Strike{}
 			}
-		case emulator.HideNotices, emulator.WrongMore, emulator.ShowOldOnes, emulator.EmptyPage, emulator.ShortPage:
-			if op.Name == "network-notices" && s.Network.Receives && s.Readings.Network.Received == "code" {
-				return Strike{} // both lists are the same there: what one of them hides, or shows once more, stands in one of them alone
-			}
 		case emulator.SharedAddress, emulator.RepeatedAddress:
 			if setBack {
 				return Strike{}

@@ -178,7 +178,7 @@ func (s *scenario) drawReceiving(r *rand.Rand) {
 	s.Network.Receives, s.Network.Confirms = true, r.IntN(2) == 0
 	s.Readings.Network.Files = []string{"binary", "base64"}[r.IntN(2)]
 	if s.Readings.Network.Received == "type" {
-		s.Network.TrustsType = r.IntN(2) == 0
+		s.Network.TrustsType = true
 	}
 	if r.IntN(4) == 0 {
 		s.Readings.Network.Received, s.Network.TrustsType = "filter", true
