@@ -184,7 +184,7 @@ func TestNetwork_I12_CommandsSpeakOfNothingElse(t *testing.T) {
 		i := s.ledger.Add(fill.Item{Name: name, Route: ledger.Network, Document: archive.Document{Type: "Invoice", Number: name, RecipientName: "Acme AG", RecipientIDs: []string{"1234567890123"}}})
 		i.Send(at)
 		i.Apply(at, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-		i.Quarantine(at.Add(time.Hour), ledger.DeliveryUnknown(ledger.Network, "it was never answered"))
+		i.Quarantine(at.Add(time.Hour), ledger.DeliveryUnknown("it was never answered"))
 		return i
 	}
 	huber := doubted("Huber 88")

@@ -333,9 +333,9 @@ func demoWhy(e ledger.Entry, zone *time.Location) string {
 	case ledger.Duplicate:
 		return present.WordsOf(e.Route).Repeats + "; moved to _duplicates"
 	case ledger.Rejected:
-		return "see " + filepath.Join(e.Dest, "_REASON.txt") + ": " + present.SummarizeCause(e.Cause)
+		return "see " + filepath.Join(e.Dest, "_REASON.txt") + ": " + present.SummarizeReason(e)
 	case ledger.Quarantined:
-		return strings.TrimSuffix(present.SummarizeCause(e.Cause), ".") + "; a person must decide"
+		return strings.TrimSuffix(present.SummarizeReason(e), ".") + "; a person must decide"
 	}
 	return "still on its way"
 }

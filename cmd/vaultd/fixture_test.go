@@ -289,6 +289,6 @@ func filledWithPDFs(t *testing.T) *shelf {
 	unknown := s.pdf("scan3.pdf", fourth)
 	unknown.Send(fourth)
 	unknown.Apply(noon.Add(-50*time.Minute), ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-	unknown.Quarantine(noon.Add(-49*time.Minute), ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered"))
+	unknown.Quarantine(noon.Add(-49*time.Minute), ledger.DeliveryUnknown("the upload was never answered"))
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/testdata"
 )
@@ -75,7 +76,7 @@ func (n *networkCounts) add(e ledger.Entry) {
 	case e.State == ledger.Delivered:
 		n.delivered++
 	case e.State == ledger.Rejected:
-		words, _, _ := strings.Cut(e.Cause.Text, "\n")
+		words, _, _ := strings.Cut(present.CauseText(e), "\n")
 		n.refused = append(n.refused, sanitize.Text(e.Folder)+": "+sanitize.Text(words))
 	}
 }

@@ -80,6 +80,7 @@ type Error struct {
 // Plain is what a refusal means, in the words of the client of one interface,
 // for people who know nothing of calls.
 type Plain struct {
+	Head string // how the text begins: "NOT SENT"
 	Says string // what is wrong, without a full stop. Of a file it goes on behind the name: "did not pass …"
 	Do   string // what whoever made it does before it is dropped again; with a full stop: that is all, because it is not their turn
 }

@@ -193,7 +193,7 @@ func (w *world) goByPDF(x *life, folder, dest string) {
 	w.texts = append(w.texts, it.PDF.Receiving, sealed.ID.String(), string(it.Remote), "_delivered/2026-11/"+dest)
 	x.live(it, "_delivered/2026-11/"+dest)
 	if w.n%12 == 0 {
-		x.evs = append(x.evs[:4], []ledger.Event{ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")}})
+		x.evs = append(x.evs[:4], []ledger.Event{ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("no answer")}})
 	}
 }
 

@@ -107,7 +107,7 @@ const (
 
 // rejectionText is what a person reads in a folder that came back.
 func (m *Mover) rejectionText(e ledger.Entry) string {
-	text, words := strings.TrimRight(e.Cause.Text, "\n"), present.WordsOf(e.Route).Notes
+	text, words := strings.TrimRight(present.CauseText(e), "\n"), present.WordsOf(e.Route).Notes
 	if e.InDoubt {
 		return ledger.ClosedInDoubt + ". " + words.InDoubt + " Ask IT before it is dropped again.\n" + text + "\n"
 	}

@@ -38,7 +38,7 @@ func TestNotes_I12_OfNetworkDocuments(t *testing.T) {
 		"Undelivered": {func(e *ledger.Entry) { e.UploadedAt, e.Cause.Text = at, "The recipient's system refuses it." },
 			"NOT DELIVERED. The recipient's system refuses it.\nPut it right, then move this whole folder back to out (where _STATUS.txt lies).\n"},
 		"ClosedInDoubt": {func(e *ledger.Entry) {
-			e.InDoubt, e.Cause = true, ledger.DeliveryUnknown(ledger.Network, "the ledger was put back")
+			e.InDoubt, e.Cause = true, ledger.DeliveryUnknown("the ledger was put back")
 		},
 			"CLOSED IN DOUBT. Nobody could tell whether this was delivered. Ask IT before it is dropped again.\nthe ledger was put back, and the business network cannot be asked."},
 	} {

@@ -98,7 +98,7 @@ func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 func TestRegister_I24_RefusalInWords(t *testing.T) {
 	kit.ParallelBubble(t, func(t *testing.T) {
 		r := run(t, &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) {
-			return nil, &apicall.Error{Outcome: apicall.Refused, Code: "field-not-accepted", Text: "register: 400", Message: "amount: no number", Plain: &apicall.Plain{Says: "It does not take a field", Do: "Mend it"}}
+			return nil, &apicall.Error{Outcome: apicall.Refused, Code: "field-not-accepted", Text: "register: 400", Message: "amount: no number", Plain: &apicall.Plain{Head: "NOT ARCHIVED", Says: "It does not take a field", Do: "Mend it"}}
 		}})
 		r.dropAndPass("V", 1, time.Hour)
 		for _, e := range r.entries() {

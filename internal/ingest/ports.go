@@ -186,6 +186,15 @@ type MountedError struct {
 // Error implements error.
 func (e *MountedError) Error() string { return e.Text }
 
+// The codes of the causes of an entry that waits for its claimed folder, or for
+// the end of another entry of the same content, and of one whose identity is
+// another document's. Their texts are facts alone: package present words them.
+const (
+	CauseClaimedMissing = "claimed-missing"
+	CauseUnderWay       = "same-invoice-under-way"
+	CauseIdentityTaken  = "clientuuid-taken"
+)
+
 // CauseMounted is the code of the cause of an entry, and of a pause, for a mount in its folder.
 const CauseMounted = "foreign-mount"
 

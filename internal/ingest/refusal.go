@@ -20,7 +20,7 @@ func (c *Engine) wordRefusal(e ledger.Entry, file string, fault *apicall.Error, 
 		return event(technical)
 	}
 	told := technical
-	told.Text = composeRefusal(wordsOf(e.Route).refused, file, fault)
+	told.Text = composeRefusal(file, fault)
 	ev := event(told)
 	if next, err := ledger.Transition(e, ev, c.cfg.Now()); err != nil || next.State != ledger.Rejected {
 		return event(technical)
@@ -29,9 +29,9 @@ func (c *Engine) wordRefusal(e ledger.Entry, file string, fault *apicall.Error, 
 }
 
 // composeRefusal is a refusal as whoever dropped the folder reads it.
-func composeRefusal(begin, file string, fault *apicall.Error) string {
+func composeRefusal(file string, fault *apicall.Error) string {
 	var b strings.Builder
-	b.WriteString(begin + ". ")
+	b.WriteString(fault.Plain.Head + ". ")
 	if file != "" {
 		fmt.Fprintf(&b, "%q ", file)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,8 +145,7 @@ func (c *Engine) sealFaultChanges(d Drop, e ledger.Entry, err error) []ledger.Ch
 		return []ledger.Change{c.newChange(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt))})}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "source-missing",
-			Text: fmt.Sprintf("%s is missing: %v; put it back from a backup, or close this entry", wordsOf(e.Route).claimed, err)}})}
+		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: CauseClaimedMissing, Text: err.Error()}})}
 	}
 	return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 }
@@ -324,8 +324,7 @@ func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, known ledger.Docu
 
 // waitForFirst lets e wait for the end of another entry of the same invoice.
 func (c *Engine) waitForFirst(e, first ledger.Entry) []ledger.Change {
-	return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.nextWaitAt(e), WaitsFor: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
-		Text: fmt.Sprintf(wordsOf(e.Route).underWay, first.Folder, first.State)}})}
+	return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.nextWaitAt(e), WaitsFor: first.Key, Cause: ledger.Cause{Code: CauseUnderWay, Text: fmt.Sprintf("%q (%s)", first.Folder, first.State)}})}
 }
 
 // stillWaits reports whether the entry that e was found to wait for has not ended yet.
@@ -343,12 +342,12 @@ func (c *Engine) nextWaitAt(e ledger.Entry) time.Time {
 	return c.cfg.Now().Wall.Add(engine.Backoff(int(e.Attempt), c.cfg.PollMin, c.cfg.PollMax))
 }
 
+// conflictCause says which entry has the identity of a packed folder.
 func conflictCause(first ledger.Entry, ev ledger.Sealed) ledger.Cause {
-	words := wordsOf(first.Route)
 	if first.InDoubt || first.Contradicted {
-		return ledger.Cause{Code: ledger.CauseClosedInDoubt, Text: fmt.Sprintf(words.closedInDoubt, first.Folder)}
+		return ledger.Cause{Code: ledger.CauseClosedInDoubt, Text: strconv.Quote(first.Folder)}
 	}
-	return ledger.Cause{Code: words.takenCode, Text: words.taken(first, ev)}
+	return ledger.Cause{Code: CauseIdentityTaken, Text: fmt.Sprintf("%s, dropped as %q", ev.ID, first.Folder)}
 }
 
 // sealEntry seals the entry; first, if any, is the rejected one whose identity it takes over.

@@ -216,7 +216,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	c.noteWentWell(storeOf(e), c.uploadsOf(e))
 	taken := c.takenUpload(e, ledger.UploadAccepted{Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent}), Request: request.Last()}, pkg, etag)
 	if inDoubt, is := taken.(ledger.UploadUnanswered); is && inDoubt.NoRepeat {
-		c.pauseInDoubt(storeOf(e), ledger.DeliveryUnknown(e.Route, inDoubt.Cause.Text), 0)
+		c.pauseInDoubt(storeOf(e), ledger.DeliveryUnknown(inDoubt.Cause.Text), 0)
 	} else {
 		c.closeBreaker(storeOf(e))
 	}

@@ -144,7 +144,7 @@ type unasked struct{}
 
 func (unasked) listed([]Registration) []Registration { return nil }
 
-func (unasked) lose(e *Entry, why string) { e.enterQuarantine(DeliveryUnknown(e.Route, why)) }
+func (unasked) lose(e *Entry, why string) { e.enterQuarantine(DeliveryUnknown(why)) }
 
 func (unasked) recovers(s State) bool { return s == Delivered || s == Quarantined || s == Rejected }
 
@@ -183,7 +183,7 @@ func (none) restore(e *Entry, at archive.Instant) {
 	e.restoreOpen(at)
 	if e.State == Quarantined && e.Source == Claimed && e.Cause.Code != CauseDeliveryUnknown {
 		// A person may have released it since. Released once more, it must be flagged.
-		e.Cause = DeliveryUnknown(e.Route, "the ledger was put back, and the document may have been released and delivered since it was copied")
+		e.Cause = DeliveryUnknown("the ledger was put back, and the document may have been released and delivered since it was copied")
 	}
 }
 
@@ -271,5 +271,5 @@ func (e *Entry) restoreOpen(at archive.Instant) {
 		r.Fate = MaybeStored
 		e.closeTicket(at.Wall)
 	}
-	e.enterQuarantine(DeliveryUnknown(e.Route, "the ledger was put back, and the document may have been delivered since it was copied"))
+	e.enterQuarantine(DeliveryUnknown("the ledger was put back, and the document may have been delivered since it was copied"))
 }

@@ -138,10 +138,10 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 		e.enterState(Rejected)
 		e.Hold = false // it waited for this decision, and its folder must come back
 		if e.repeatsWhatMayBeDelivered() {
-			e.InDoubt, e.Cause = true, DeliveryUnknown(e.Route, "it was to be sent again, and was not; it may have been delivered before that")
+			e.InDoubt, e.Cause = true, DeliveryUnknown("it was to be sent again, and was not; it may have been delivered before that")
 			break
 		}
-		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
+		e.Cause = Cause{Code: CauseGivenBack}
 	case Quarantined, Unclear:
 		// The cause must outlive the change of state: it tells why the entry is in doubt.
 		c := e.Cause

@@ -19,15 +19,12 @@ type routeRow struct {
 	vaults   bool   // see [Route.HasVaults]
 	ending   string // see [Route.PackageEnding]
 	noted    string // see [Route.Noted]
-	unknown  string // what follows in words where it is not known whether a document was delivered: see [DeliveryUnknown]
 }
 
 var routeRows = []routeRow{
 	{route: Vault, evidence: list{}, vaults: true, ending: ".zip"},
-	{route: PDF, evidence: none{}, ending: ".pdf", noted: string(PDF), unknown: ", and the service cannot be asked. Look for the document in the accounts-payable system. " +
-		"It is there: vaultd close. It is not: vaultd release sends it again"},
-	{route: Network, evidence: repeatable{}, ending: ".zip", noted: string(Network), unknown: ", and the business network cannot be asked. Ask the provider whether it has the document, and name its bumId. " +
-		"vaultd release sends it again under the same number, which the business network refuses if it has it: no double can come of it. vaultd close gives it up"},
+	{route: PDF, evidence: none{}, ending: ".pdf", noted: string(PDF)},
+	{route: Network, evidence: repeatable{}, ending: ".zip", noted: string(Network)},
 }
 
 // Routes lists the routes.
@@ -77,6 +74,9 @@ func (r Route) PackageEnding() string { return r.row().ending }
 // CauseDeliveryUnknown is the code of the cause of an entry whose document may have been delivered, where nobody can be asked.
 const CauseDeliveryUnknown = "delivery-unknown"
 
+// CauseGivenBack is the code of the cause of a rejection: an operator closed the entry before anything was sent.
+const CauseGivenBack = "given-back"
+
 // CauseClosedInDoubt is the code of the cause of a rejection: an entry of the same content was closed in doubt.
 const CauseClosedInDoubt = "closed-in-doubt"
 
@@ -86,10 +86,8 @@ func (e Entry) IsSentAgainInDoubt() bool {
 	return e.State == Rejected && e.evidence().doubtStays() && (e.InDoubt || e.Cause.Code == CauseClosedInDoubt)
 }
 
-// DeliveryUnknown returns the cause of an entry of a route whose document may have been delivered; why says in words what is known.
-func DeliveryUnknown(r Route, why string) Cause {
-	return Cause{Code: CauseDeliveryUnknown, Text: why + r.row().unknown}
-}
+// DeliveryUnknown returns the cause of an entry whose document may have been delivered; why says in words what is known.
+func DeliveryUnknown(why string) Cause { return Cause{Code: CauseDeliveryUnknown, Text: why} }
 
 // ServiceQueueOf names the queue of an entry's calls to its service: a vault, or all of a service that has no vaults. What a call over one
 // queue costs, or how it fails, delays no other.

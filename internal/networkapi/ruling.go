@@ -94,7 +94,7 @@ func judgeSending(err error, about subject) error {
 	case known && r.says == "":
 		e.Outcome, e.Code = apicall.NotProcessed, r.brief
 	case e.Outcome == apicall.Refused:
-		e.Code, e.Plain = r.brief, &apicall.Plain{Says: r.says, Do: r.do}
+		e.Code, e.Plain = r.brief, &apicall.Plain{Head: "NOT SENT", Says: r.says, Do: r.do}
 	}
 	return e
 }

@@ -46,10 +46,7 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 	b.Parameters = f.parametersOf(d)
 	b.IsHistoryCut = len(d.History) < int(d.Entry.Rev)
 	if cause := d.Entry.Cause; cause != (ledger.Cause{}) {
-		b.Reason = strings.Split(strings.TrimSpace(cause.Text), "\n")
-		if cause.Text == "" {
-			b.Reason = []string{strings.ReplaceAll(cause.Code, "-", " ")}
-		}
+		b.Reason = strings.Split(strings.TrimSpace(cmp.Or(present.CauseText(d.Entry), strings.ReplaceAll(cause.Code, "-", " "))), "\n")
 	}
 	if isDownloadable(d) && f.Visitor.Rights.Fetch && f.Visitor.Token != "" {
 		status, err := p.source.Status(r.Context())

@@ -23,24 +23,16 @@ const unknownState = "A state that this version does not know."
 
 // reasonOf gives the cause of e in its own words; empty: there is none.
 func reasonOf(e ledger.Entry) string {
+	text := CauseText(e)
 	switch {
-	case e.Cause.Text != "":
-		return e.Cause.Text
+	case text != "":
+		return text
 	case e.Cause.Code != "":
 		return e.Cause.Code
 	case e.State == ledger.Duplicate: // details name the first one
 		return WordsOf(e.Route).duplicate
 	}
 	return ""
-}
-
-// SummarizeCause gives a cause in a few words, fit for a terminal. The text of our own
-// refusals is a page for the person who dropped the folder; their code says it in brief.
-func SummarizeCause(c ledger.Cause) string {
-	if c.Text == "" || IsOwnRefusal(c.Text) && c.Code != "" {
-		return sanitize.FirstLine(BriefCause(c), 100)
-	}
-	return sanitize.FirstLine(c.Text, 100)
 }
 
 // BriefCause is the code of a cause as words, with the file that it is about.
@@ -52,12 +44,14 @@ func BriefCause(c ledger.Cause) string {
 	return words
 }
 
-// SummarizeReason is Reason in a few words, safe for a terminal.
+// SummarizeReason says in a few words why e is where it is, safe for a terminal. The text of our own
+// refusals is a page for the person who dropped the folder; their code says it in brief.
 func SummarizeReason(e ledger.Entry) string {
-	if e.Cause != (ledger.Cause{}) {
-		return SummarizeCause(e.Cause)
+	text := reasonOf(e)
+	if e.Cause.Code != "" && (CauseText(e) == "" || IsOwnRefusal(text)) {
+		text = BriefCause(e.Cause)
 	}
-	return sanitize.FirstLine(reasonOf(e), 100)
+	return sanitize.FirstLine(text, 100)
 }
 
 // ExplainFlags lists what is special about e, in words for a person.

@@ -46,7 +46,7 @@ func (s Situation) Explain(d Dossier) Explanation {
 		w.Notes = append(w.Notes, fmt.Sprintf(WordsOf(e.Route).options.longWithoutWord, FormatAge(age), FormatAge(s.AlertAfter)))
 	}
 	if e.Cause != (ledger.Cause{}) {
-		w.Because = &Cause{Code: e.Cause.Code, Text: e.Cause.Text}
+		w.Because = &Cause{Code: e.Cause.Code, Text: CauseText(e)}
 	}
 	if step, at, due := ledger.Due(e); due {
 		w.Next = TextOrNil(ExplainStep(e, step))

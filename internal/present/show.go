@@ -26,7 +26,7 @@ func (d Dossier) Text(c Clock) []byte {
 	}
 	if e.Cause != (ledger.Cause{}) {
 		p.AddLine("Why", "%s", sanitize.Text(e.Cause.Code))
-		p.AddText(e.Cause.Text)
+		p.AddText(CauseText(e))
 	}
 	p.addOptional("Next", d.describeNext(c))
 	p.AddLine("Folder", "%s", d.describePlace(c))
@@ -328,7 +328,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 		CheckedAt: TimeOrNil(d.CheckedAt()), MissingSince: TimeOrNil(d.MissingSince()), DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
 	}
 	if e.Cause != (ledger.Cause{}) {
-		s.Cause = &Cause{e.Cause.Code, e.Cause.Text}
+		s.Cause = &Cause{e.Cause.Code, CauseText(e)}
 	}
 	if step, at, due := ledger.Due(e); due {
 		s.Next, s.NotBefore = TextOrNil(step.String()), TimeOrNil(at)

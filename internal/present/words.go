@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -44,13 +45,14 @@ type Words struct {
 	inDoubt      string // what is certain of one that was closed in doubt
 	steps        map[ledger.Step]string
 	fates        map[ledger.Fate]string
-	duplicate    string // why it is a duplicate
-	Identity     string // the title of its identity
-	identitySeed string // what its identity is derived from
-	posts        string // the title over its POSTs, with places for how many there were and how many were answered
-	drop         string // the title of its drop and where that leads
-	metadata     string // the title over what it says, where nothing is known of that
-	leftOut      string // of a file that lies in its folder and is not sent
+	causes       map[string]string // by the code of a cause, its text for people, with a place for its facts
+	duplicate    string            // why it is a duplicate
+	Identity     string            // the title of its identity
+	identitySeed string            // what its identity is derived from
+	posts        string            // the title over its POSTs, with places for how many there were and how many were answered
+	drop         string            // the title of its drop and where that leads
+	metadata     string            // the title over what it says, where nothing is known of that
+	leftOut      string            // of a file that lies in its folder and is not sent
 	flags        flagWords
 	options      optionWords
 	refusals     refusalWords
@@ -130,6 +132,20 @@ func WordsOf(r ledger.Route) Words {
 		return w
 	}
 	return vaultWords
+}
+
+// CauseText is the cause of e in words. The ledger keeps of it what happened, or
+// only which file or entry it is about; what to do is said here.
+func CauseText(e ledger.Entry) string {
+	if form := cmp.Or(WordsOf(e.Route).causes[e.Cause.Code], causes[e.Cause.Code]); form != "" {
+		return strings.ReplaceAll(form, "%s", e.Cause.Text)
+	}
+	return e.Cause.Text
+}
+
+// causes are the texts of causes that are the same for each route.
+var causes = map[string]string{
+	ledger.CauseGivenBack: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs.",
 }
 
 // StateTexts returns what is certain in each state, for a test that each text has a translation.

@@ -1,6 +1,9 @@
 package present
 
-import "vaultd/internal/ledger"
+import (
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+)
 
 // networkWords tell of documents that are sent to a recipient over the business network, which tells by notifications what became of them. Its
 // word that one is delivered is final with a reservation: some recipients' systems reject a document days later.
@@ -49,6 +52,14 @@ var networkWords = Words{
 	fates: map[ledger.Fate]string{
 		ledger.Unsent: "unused: no document was ever sent under it", ledger.MaybeStored: "the business network may have it", ledger.Stored: "the business network has it",
 		ledger.Succeeded: "delivered", ledger.Lapsed: "rejected by the business network, or never there", ledger.Declined: "refused by the business network",
+	},
+	causes: map[string]string{
+		ingest.CauseClaimedMissing: "the claimed folder, or a file in it, is missing: %s; put it back from a backup, or close this entry",
+		ingest.CauseUnderWay:       "the same document is on its way as %s; this folder waits for its end",
+		ingest.CauseIdentityTaken:  "Its identity stands for another document: %s. Ask IT.",
+		ledger.CauseClosedInDoubt:  "The same document was dropped as %s, and nobody knows whether it was delivered. Ask IT to ask the provider. If the business network does not have it: vaultd retry sends this one, flagged as possibly sent twice.",
+		ledger.CauseDeliveryUnknown: "%s, and the business network cannot be asked. Ask the provider whether it has the document, and name its bumId. " +
+			"vaultd release sends it again under the same number, which the business network refuses if it has it: no double can come of it. vaultd close gives it up",
 	},
 	duplicate: "delivered before", Identity: "Identity", identitySeed: "derived from the document and its files", posts: "POSTS OF THE DOCUMENT (%d sent, %d answered)", drop: "Drop, route", metadata: "SENT TO", leftOut: "not sent as a file",
 	flags: flagWords{

@@ -1,6 +1,9 @@
 package present
 
-import "vaultd/internal/ledger"
+import (
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+)
 
 // pdfWords tell of single PDFs, which go to the accounts-payable system: it says nothing after it has one. None of them is called archived.
 var pdfWords = Words{
@@ -45,6 +48,13 @@ var pdfWords = Words{
 	fates: map[ledger.Fate]string{
 		ledger.Unsent: "unused: no byte was ever sent to it", ledger.MaybeStored: "it may have been delivered", ledger.Stored: "it may have been delivered",
 		ledger.Succeeded: "delivered", ledger.Lapsed: "over, and nothing was delivered", ledger.Declined: "refused by the store, which may have kept it",
+	},
+	causes: map[string]string{
+		ingest.CauseClaimedMissing:  "the claimed file is missing: %s; put it back from a backup, or close this entry",
+		ingest.CauseUnderWay:        "the same file is on its way as %s; this one waits for its end",
+		ingest.CauseIdentityTaken:   "Its identity stands for another file: %s. Ask IT.",
+		ledger.CauseClosedInDoubt:   "The same file was moved in as %s, and nobody knows whether it was received. Ask IT to look for it in the accounts-payable system. If it is not there: vaultd retry sends this one, flagged as possibly processed twice.",
+		ledger.CauseDeliveryUnknown: "%s, and the service cannot be asked. Look for the document in the accounts-payable system. It is there: vaultd close. It is not: vaultd release sends it again",
 	},
 	duplicate: "delivered before", Identity: "clientUUID", identitySeed: "derived from the PDF and its receiver", posts: "REGISTRATIONS (%d asked for, %d answered)", drop: "Drop, route", metadata: "SENT TO", leftOut: "not sent",
 	flags: flagWords{

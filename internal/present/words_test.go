@@ -1,12 +1,14 @@
 package present
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
@@ -41,7 +43,7 @@ func markedEntries(r ledger.Route, state ledger.State) (all []ledger.Entry) {
 	case ledger.Rejected:
 		base.Source, base.Dest = ledger.Returned, "_rejected/Huber 88"
 	case ledger.Quarantined:
-		base.Cause = ledger.DeliveryUnknown(r, "the sending was never answered")
+		base.Cause = ledger.DeliveryUnknown("the sending was never answered")
 	}
 	for _, mark := range []func(e *ledger.Entry){
 		func(*ledger.Entry) {}, func(e *ledger.Entry) { e.Hold = true }, func(e *ledger.Entry) { e.InDoubt = true }, func(e *ledger.Entry) { e.PossibleDouble = true },
@@ -135,7 +137,7 @@ func TestWords_I26_NetworkDocumentsThatNeedAPerson(t *testing.T) {
 			e.Cause = ledger.Cause{Code: ledger.CauseRecipientNotListed, Text: "NOT SENT YET. SIREN 123456789 has no valid line in the directory (asked 14:02). Check it with the recipient."}
 		}, []string{"recipient not listed", "SIREN 123456789 has no valid line in the directory (asked 14:02)", "check the number with the recipient", "give it back to people: nothing of it was sent\n      vaultd close"}},
 		"DeliveryUnknown": {func(e *ledger.Entry) {
-			e.State, e.Source, e.Cause = ledger.Quarantined, ledger.Claimed, ledger.DeliveryUnknown(ledger.Network, "the ledger was put back")
+			e.State, e.Source, e.Cause = ledger.Quarantined, ledger.Claimed, ledger.DeliveryUnknown("the ledger was put back")
 		}, []string{"delivery unknown", "ask the provider whether the business network has it; the number to name is bumId number-1", "no double can come of it\n      vaultd release", "vaultd close"}},
 		"RejectedByNetwork": {func(e *ledger.Entry) {
 			e.State, e.Source, e.Dest, e.UploadedAt, e.Cause = ledger.Rejected, ledger.Returned, "_rejected/Huber 88", noon, ledger.Cause{Code: "undelivered", Text: "NOT DELIVERED. No such recipient."}
@@ -147,12 +149,36 @@ func TestWords_I26_NetworkDocumentsThatNeedAPerson(t *testing.T) {
 	}
 }
 
+// I12: of a cause the ledger keeps facts; what people read about a document has
+// them, names only things of its own route, and says what each decision does.
+func TestCauseText_I12_EachRouteHasItsOwn(t *testing.T) {
+	const facts = `6ba7, dropped as "Otto 9"`
+	for _, r := range ledger.Routes() {
+		codes := []string{ingest.CauseClaimedMissing, ingest.CauseUnderWay, ingest.CauseIdentityTaken, ledger.CauseClosedInDoubt}
+		if !r.IsAsked() {
+			codes = append(codes, ledger.CauseDeliveryUnknown)
+		}
+		for _, code := range codes {
+			text := CauseText(ledger.Entry{Route: r, Cause: ledger.Cause{Code: code, Text: facts}})
+			what := fmt.Sprintf("%s of route %s", code, r)
+			kit.Holds(t, what, text, facts)
+			kit.Check(t, text != facts && !strings.Contains(text, "%"), "%s = %q, want the facts in words", what, text)
+			kit.Lacks(t, what, text, map[ledger.Route][]string{ledger.PDF: {"archive", "clientUUID", "network"}, ledger.Network: {"archive", "clientUUID", "PDF", "accounts-payable"}}[r]...)
+			if code == ledger.CauseDeliveryUnknown {
+				kit.Holds(t, what, text, "cannot be asked", "vaultd close", "vaultd release")
+			}
+		}
+	}
+	kit.Holds(t, "given back", CauseText(ledger.Entry{Cause: ledger.Cause{Code: ledger.CauseGivenBack}}), "Ask IT why")
+	kit.Want(t, "another cause", CauseText(ledger.Entry{Cause: ledger.Cause{Code: "http-403", Text: "refused"}}), "refused")
+}
+
 // A refusal of our own is told in brief by its code, whichever route it is of.
 func TestWords_OwnRefusalsInBrief(t *testing.T) {
 	for _, begin := range []string{"NOT ARCHIVED", "NOT SENT", "NOT DELIVERED"} {
-		kit.Want(t, begin, SummarizeCause(ledger.Cause{Code: "strange-file", Text: begin + ". A long page."}), "strange file")
+		kit.Want(t, begin, SummarizeReason(ledger.Entry{Cause: ledger.Cause{Code: "strange-file", Text: begin + ". A long page."}}), "strange file")
 	}
-	kit.Want(t, "in brief", SummarizeCause(ledger.Cause{Code: "http-403", Text: "credentials refused"}), "credentials refused")
+	kit.Want(t, "in brief", SummarizeReason(ledger.Entry{Cause: ledger.Cause{Code: "http-403", Text: "credentials refused"}}), "credentials refused")
 }
 
 // The addresses of a document come by the names of its service; one of the archive has none.
@@ -208,7 +234,7 @@ var pdfStates = []ledger.State{ledger.Discovered, ledger.Packaged, ledger.Regist
 // A PDF whose delivery is unconfirmed: why says so, where to look, and what
 // each decision does.
 func TestDelivery_I2_UnknownSaysWhatToDo(t *testing.T) {
-	e := ledger.Entry{Key: archive.Key{1}, Route: ledger.PDF, Drop: "ap-scans", Folder: "scan7.pdf", State: ledger.Quarantined, Source: ledger.Claimed, Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered"),
+	e := ledger.Entry{Key: archive.Key{1}, Route: ledger.PDF, Drop: "ap-scans", Folder: "scan7.pdf", State: ledger.Quarantined, Source: ledger.Claimed, Cause: ledger.DeliveryUnknown("the upload was never answered"),
 		Package: archive.Package{Size: 1, SHA256: archive.Digest{1}}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "slot-1"}, Fate: ledger.MaybeStored}}}
 	c := Clock{Now: noon, Location: time.UTC}
 	w := Situation{Clock: c}.Explain(Dossier{Entry: e})

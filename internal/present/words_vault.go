@@ -1,6 +1,9 @@
 package present
 
-import "vaultd/internal/ledger"
+import (
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+)
 
 // vaultWords tell of what goes to the archive, which says at the end that it is archived.
 var vaultWords = Words{
@@ -45,6 +48,12 @@ var vaultWords = Words{
 	fates: map[ledger.Fate]string{
 		ledger.Unsent: "unused: no byte was ever sent to it", ledger.MaybeStored: "bytes may have arrived", ledger.Stored: "the content arrived",
 		ledger.Succeeded: "archived", ledger.Lapsed: "failed at the archive, or never got anything", ledger.Declined: "refused by the store, which may have kept it",
+	},
+	causes: map[string]string{
+		ingest.CauseClaimedMissing: "the claimed folder, or a file in it, is missing: %s; put it back from a backup, or close this entry",
+		ingest.CauseUnderWay:       "the same invoice is on its way as %s; this folder waits for its end",
+		ingest.CauseIdentityTaken:  "the clientUUID stands for another invoice: %s. Remove clientUUID from metadata.json, or write a new one.",
+		ledger.CauseClosedInDoubt:  "the same invoice was dropped as %s, and it may be archived though it was not booked so. To send it again by decision, write a clientUUID of your own into metadata.json.",
 	},
 	duplicate: "archived before", Identity: "clientUUID", identitySeed: "derived from files and metadata", posts: "REGISTRATIONS (%d asked for, %d answered)", drop: "Drop, vault", metadata: "METADATA", leftOut: "not in the ZIP",
 	flags: flagWords{

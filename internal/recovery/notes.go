@@ -103,7 +103,7 @@ func (d Drop) readNote(dir *durable.Dir, kind drop.Kind, environment string, key
 		r.State, r.Cause = ledger.Packaged, ledger.Cause{Code: ledger.CauseByReceiptAlone, Text: fmt.Sprintf(
 			"BY RECEIPT ALONE. That it is archived says the receipt in its folder alone, which %s. The archive has not confirmed it.", ev.unsigned)}
 	} else {
-		r.State, r.Cause = ledger.Quarantined, ledger.DeliveryUnknown(r.Route, "that it was delivered says the note in its folder alone, which "+ev.unsigned)
+		r.State, r.Cause = ledger.Quarantined, ledger.DeliveryUnknown("that it was delivered says the note in its folder alone, which "+ev.unsigned)
 	}
 	return ev, nil
 }

@@ -17,7 +17,7 @@ const TestMark = "TEST, NO EVIDENCE"
 // summarizeReason says in one line why e is where it is. The text of our own refusals is a
 // page for the person who dropped the folder; their code says it in brief.
 func summarizeReason(e ledger.Entry) string {
-	text := e.Cause.Text
+	text := present.CauseText(e)
 	if text == "" || present.IsOwnRefusal(text) && e.Cause.Code != "" {
 		text = present.BriefCause(e.Cause)
 	}

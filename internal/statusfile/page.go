@@ -75,7 +75,7 @@ func (p *page) addLedger(part *dropOverview) {
 func (p *page) describeRejected(e ledger.Entry) (name, text string) {
 	switch {
 	case e.Cause.Code == ingest.Unreadable, e.Attention() == ledger.RecipientNotListed:
-		return e.Folder, e.Cause.Text
+		return e.Folder, present.CauseText(e)
 	case e.Contradicted && e.State == ledger.Delivered:
 		return e.Folder, present.WordsOf(e.Route).Progress.Late
 	case e.Contradicted:

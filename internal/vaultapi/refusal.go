@@ -14,9 +14,9 @@ import (
 // all there is. A field that people write is theirs to mend; everything else is
 // for IT.
 var (
-	refusedField = apicall.Plain{Says: "The archive does not take a field of metadata.json", Do: "Put that field right, or ask IT where it does not stand in that file"}
-	refusedSize  = apicall.Plain{Says: "metadata.json says more than the archive takes", Do: "Make it shorter"}
-	refusedElse  = apicall.Plain{Says: "The archive does not take what vaultd told it about this invoice, and its words name no field of metadata.json",
+	refusedField = apicall.Plain{Head: "NOT ARCHIVED", Says: "The archive does not take a field of metadata.json", Do: "Put that field right, or ask IT where it does not stand in that file"}
+	refusedSize  = apicall.Plain{Head: "NOT ARCHIVED", Says: "metadata.json says more than the archive takes", Do: "Make it shorter"}
+	refusedElse  = apicall.Plain{Head: "NOT ARCHIVED", Says: "The archive does not take what vaultd told it about this invoice, and its words name no field of metadata.json",
 		Do: "Nothing in this folder is known to be at fault: IT asks the provider, and tells you when to move this whole folder back."}
 )
 

@@ -126,7 +126,7 @@ func (i *Item) Lose(at time.Time) ledger.Entry {
 	i.ledger.t.Helper()
 	i.Send(at)
 	i.Apply(at.Add(time.Minute), ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-	return i.Quarantine(at.Add(time.Hour), ledger.DeliveryUnknown(i.Route, "the upload was never answered"))
+	return i.Quarantine(at.Add(time.Hour), ledger.DeliveryUnknown("the upload was never answered"))
 }
 
 // Refuse rejects the item before it is sent. Place returns its folder.

@@ -215,7 +215,7 @@ func TestCheck_I12_SlotsOfWhatIsDelivered(t *testing.T) {
 	send := func(i *fill.Item) { i.Apply(noon, ledger.UploadIntended{}) }
 	deliver := func(i *fill.Item) { i.Apply(noon, ledger.UploadIntended{}, i.Accepted()) }
 	doubt := func(i *fill.Item) {
-		i.Apply(noon, ledger.UploadIntended{}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")})
+		i.Apply(noon, ledger.UploadIntended{}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("no answer")})
 	}
 	again := func(i *fill.Item) {
 		i.Apply(noon, ledger.Released{})

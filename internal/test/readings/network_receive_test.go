@@ -343,7 +343,7 @@ func TestReading_I24_RefusedFileIsNamed(t *testing.T) {
 				d.rests(6*hour, func(e ledger.Entry) bool { return e.State == ledger.Rejected && e.Source == ledger.Returned })
 				e := d.entries()[0]
 				kit.Want(t, "the cause's code", e.Cause.Code, name)
-				kit.Want(t, "in brief", present.SummarizeCause(e.Cause), strings.ReplaceAll(name, "-", " ")+": b.pdf")
+				kit.Want(t, "in brief", present.SummarizeReason(e), strings.ReplaceAll(name, "-", " ")+": b.pdf")
 				note := kit.Value(os.ReadFile(filepath.Join(d.path(), "_rejected", "out-0", "_REASON.txt")))(t)
 				kit.Holds(t, "the note", string(note), `NOT SENT. "b.pdf" `, "out of the folder")
 				kit.Lacks(t, "the note", string(note), "R-0.pdf", "rechnung.pdf")
