@@ -153,7 +153,7 @@ func packRules(level string) packager.Rules {
 }
 
 // buildPackage seals one folder as vaultd does.
-func buildPackage(ctx context.Context, folder, level, to string) (s packager.SealedFolder, err error) {
+func buildPackage(ctx context.Context, folder, level, to string) (s packager.Sealed, err error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return s, err
@@ -163,7 +163,7 @@ func buildPackage(ctx context.Context, folder, level, to string) (s packager.Sea
 }
 
 // buildAt seals root as the ZIP at zipPath.
-func buildAt(ctx context.Context, root *os.Root, rules packager.Rules, zipPath string) (s packager.SealedFolder, err error) {
+func buildAt(ctx context.Context, root *os.Root, rules packager.Rules, zipPath string) (s packager.Sealed, err error) {
 	spool, err := durable.Open(filepath.Dir(zipPath), nil)
 	if err != nil {
 		return s, err

@@ -98,7 +98,7 @@ func (b *bench) bareParts(ctx context.Context, set, dir string) (cpu time.Durati
 		return 0, err
 	}
 	before := ownCPU()
-	packed := make([]packager.SealedFolder, len(w.folders))
+	packed := make([]packager.Sealed, len(w.folders))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, folder := range w.folders {
@@ -129,10 +129,10 @@ func (b *bench) bareParts(ctx context.Context, set, dir string) (cpu time.Durati
 }
 
 // pack looks into one folder and makes its ZIP, as vaultd does.
-func (w *bare) pack(ctx context.Context, folder string) (packager.SealedFolder, error) {
+func (w *bare) pack(ctx context.Context, folder string) (packager.Sealed, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return packager.SealedFolder{}, err
+		return packager.Sealed{}, err
 	}
 	s, err := buildAt(ctx, root, packager.Rules{Vault: benchVault}, filepath.Join(w.spool, filepath.Base(folder)+".zip"))
 	return s, errors.Join(err, root.Close())
@@ -144,7 +144,7 @@ type granted struct {
 	zip    archive.Package
 }
 
-func (w *bare) register(ctx context.Context, packed []packager.SealedFolder) ([]granted, error) {
+func (w *bare) register(ctx context.Context, packed []packager.Sealed) ([]granted, error) {
 	var frozen []archive.RegisterRequest
 	for _, s := range packed {
 		frozen = append(frozen, archive.RegisterRequest{ID: s.ID, Metadata: s.Metadata})
@@ -165,7 +165,7 @@ func (w *bare) register(ctx context.Context, packed []packager.SealedFolder) ([]
 
 // path does it all at once: makers of ZIPs, one that registers what is made, and senders.
 func (w *bare) path(ctx context.Context) error {
-	made, sent := make(chan packager.SealedFolder, bareBatch), make(chan granted, bareBatch)
+	made, sent := make(chan packager.Sealed, bareBatch), make(chan granted, bareBatch)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(made)
@@ -188,7 +188,7 @@ func (w *bare) path(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (w *bare) packAll(ctx context.Context, made chan<- packager.SealedFolder) error {
+func (w *bare) packAll(ctx context.Context, made chan<- packager.Sealed) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(2, runtime.GOMAXPROCS(0)))
 	for _, folder := range w.folders {
@@ -209,9 +209,9 @@ func (w *bare) packAll(ctx context.Context, made chan<- packager.SealedFolder) e
 }
 
 // registerAll fills a call with what is made, and waits for more no longer than vaultd does.
-func (w *bare) registerAll(ctx context.Context, made <-chan packager.SealedFolder, sent chan<- granted) error {
+func (w *bare) registerAll(ctx context.Context, made <-chan packager.Sealed, sent chan<- granted) error {
 	for first := range made {
-		batch := []packager.SealedFolder{first}
+		batch := []packager.Sealed{first}
 		full := time.After(quickBatchWait)
 	fill:
 		for len(batch) < bareBatch {

@@ -219,7 +219,7 @@ func (a *app) printRefusal(v validated, r *packager.Refusal) error {
 	return failSilently(exitData)
 }
 
-func (a *app) printValid(v validated, s packager.SealedFolder) error {
+func (a *app) printValid(v validated, s packager.Sealed) error {
 	v.Good, v.ClientUUID, v.Chosen, v.DocumentID = true, present.TextOrNil(s.ID.String()), s.HasChosenID, present.TextOrNil(s.Document.Number)
 	v.Ignored, v.Remarks = append(v.Ignored, s.Junk...), append(v.Remarks, s.Endings.Remarks()...)
 	for _, f := range s.Files {

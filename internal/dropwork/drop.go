@@ -201,12 +201,8 @@ func (d *Drop) ForEngine() ingest.Drop {
 		Name: s.Name, Route: s.Route, Vault: s.Vault, Settle: s.Settle, Holds: s.Holds, Grace: s.Grace, Disposes: s.Disposes,
 		Packer: &Packer{d.Handle}, Mover: &Mover{d.Handle}, Unavailable: d.Unavailable,
 	}
-	switch {
-	case s.Route == ledger.Network:
-		e.Packer = &NetworkPacker{Packer{d.Handle}}
-	case s.TakesFiles():
-		e.SendsAgain = s.SendsSamePDF
-		e.Request, e.Packer = archive.PDFRequest{Receiving: s.Receiving, Notify: s.Notify}.Encode(), &PDFPacker{Packer{d.Handle}}
+	if s.TakesFiles() {
+		e.SendsAgain, e.Request = s.SendsSamePDF, archive.PDFRequest{Receiving: s.Receiving, Notify: s.Notify}.Encode()
 	}
 	return e
 }

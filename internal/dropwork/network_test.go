@@ -134,9 +134,7 @@ func TestNetwork_FromTheDropToDelivered(t *testing.T) {
 		kit.Need(t, e.Folder == "RE 4711" && e.Route == ledger.Network,
 			"taken = %+v, want RE 4711 by the network route", e)
 		forEngine := n.ForEngine()
-		if _, is := forEngine.Packer.(*NetworkPacker); !is || forEngine.Request != nil || forEngine.SendsAgain {
-			t.Errorf("drop of the engine = %+v, want a NetworkPacker, no request, not sent again", forEngine)
-		}
+		kit.Check(t, forEngine.Request == nil && !forEngine.SendsAgain, "drop of the engine = %+v, want no request, not sent again", forEngine)
 		p := kit.Value(forEngine.Packer.Pack(t.Context(), e))(t)
 		s, doc := p.Sealed, p.Document
 		digest := archive.Sum([]byte(networkDocument))

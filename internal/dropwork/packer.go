@@ -57,12 +57,7 @@ func (p *Packer) checkClaimClosed(f *drop.Folder, e ledger.Entry) error {
 
 // Pack implements ingest.Packer.
 func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
-	var s packager.SealedFolder
-	err := p.packClaimed(ctx, e, func(c claimedSource) (err error) {
-		// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
-		s, err = packager.BuildPackage(ctx, c.root, p.Settings.Rules, c.spool, spool.PackageName(e.Route, e.Key))
-		return err
-	})
+	s, err := p.packClaimed(ctx, e)
 	if err != nil {
 		return ingest.Packed{}, err
 	}
@@ -70,53 +65,67 @@ func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk, Remarks: s.Endings.Remarks(), FileOwners: ledger.OtherOwners(s.Owners, e.Owner)}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
-		ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
-		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(p.shared.Now().Wall.In(p.shared.zone())), LooksCutOff: len(s.Endings.Short) > 0,
+		ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: s.MetadataDigest, Package: s.Package, Seal: doc.Seal(s.Package),
+		Number: s.Number, StrangeDate: s.Document.HasStrangeDate(p.shared.Now().Wall.In(p.shared.zone())), LooksCutOff: len(s.Endings.Short) > 0,
 	}}, nil
 }
 
-// claimedSource is a claimed folder that is being packed into the spool.
-type claimedSource struct {
-	root  *os.Root
-	spool *durable.Dir
-}
-
-// packClaimed opens the claimed folder of an entry, has build pack it, and books the package. It returns the errors that the engine
+// packClaimed opens the claimed folder of an entry, packs it into the spool, and books the package. It returns the errors that the engine
 // expects of Pack.
-func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry, build func(claimedSource) error) error {
+func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry) (s packager.Sealed, err error) {
 	f, done, err := p.HoldOpen()
 	if err != nil {
-		return err
+		return s, err
 	}
 	defer done()
 	dir, _, err := f.OpenClaimed(e.Key)
 	if err != nil {
-		return p.describeMount(e.Key, "", err)
+		return s, p.describeMount(e.Key, "", err)
 	}
 	defer dir.Close() // read-only
 	// This comes before any of it is judged: a folder with a mount in it must not be refused, for then it would be returned.
 	if err := dir.FindMount(); err != nil {
-		return p.describeMount(e.Key, claimPath(e), err)
+		return s, p.describeMount(e.Key, claimPath(e), err)
 	}
 	queue := ledger.ServiceQueueOf(e)
 	if err := p.shared.Spool.BeginPackage(e.Route, e.Key, queue, largestPackage(dir.Root())); err != nil {
-		return err
+		return s, err
 	}
 	defer p.shared.Spool.EndPackage(e.Route, e.Key, queue)
-	err = build(claimedSource{root: dir.Root(), spool: p.shared.Spool.Dir()})
+	// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
+	s, err = p.Settings.build(ctx, e, dir.Root(), p.shared.Spool.Dir())
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		files, owners := p.readRefused(ctx, dir.Root())
-		return &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()},
+		return s, &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()},
 			Known: ledger.Document{AsRead: refusal.AsRead, Files: files, FileOwners: ledger.OtherOwners(owners, e.Owner)}}
 	}
 	if errors.Is(err, packager.ErrChanged) {
-		return fmt.Errorf("%w: %w", ingest.ErrChanged, err)
+		return s, fmt.Errorf("%w: %w", ingest.ErrChanged, err)
 	}
 	if err != nil {
 		p.endOnSyncError(err)
-		return p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
+		return s, p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
 	}
-	return nil
+	return s, nil
+}
+
+// build packs what was claimed for e, in the way of the drop's route.
+func (s Settings) build(ctx context.Context, e ledger.Entry, root *os.Root, to *durable.Dir) (packager.Sealed, error) {
+	name := spool.PackageName(e.Route, e.Key)
+	switch {
+	case s.TakesFiles():
+		return packager.BuildPDF(ctx, root, s.pdfRules(), to, name)
+	case s.Route != ledger.Network:
+		return packager.BuildPackage(ctx, root, s.Rules, to, name)
+	}
+	rules := s.networkRules()
+	rules.Folder = e.Folder
+	if e.WasSealed() {
+		// What its files are is in its document since then, and it is not
+		// judged by what a document may hold today: its digest is.
+		rules.TypeFiles, rules.Check = nil, func([]byte) []packager.DocumentFault { return nil }
+	}
+	return packager.BuildNetwork(ctx, root, rules, to, name)
 }
 
 // largestPackage returns how many bytes the package of a folder takes at most:

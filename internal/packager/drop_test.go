@@ -48,14 +48,14 @@ func write(t testing.TB, path, content string) {
 var rules = Rules{Vault: "VAULT-1"}
 
 // buildAt seals root as the ZIP at zipPath.
-func buildAt(ctx context.Context, root *os.Root, r Rules, zipPath string) (SealedFolder, error) {
+func buildAt(ctx context.Context, root *os.Root, r Rules, zipPath string) (Sealed, error) {
 	return buildIn(ctx, root, r, zipPath, nil)
 }
 
-func buildIn(ctx context.Context, root *os.Root, r Rules, zipPath string, hook durable.Hook) (SealedFolder, error) {
+func buildIn(ctx context.Context, root *os.Root, r Rules, zipPath string, hook durable.Hook) (Sealed, error) {
 	dir, err := durable.Open(filepath.Dir(zipPath), hook)
 	if err != nil {
-		return SealedFolder{}, err
+		return Sealed{}, err
 	}
 	defer dir.Close()
 	s, err := BuildPackage(ctx, root, r, dir, filepath.Base(zipPath))
@@ -66,12 +66,12 @@ func buildIn(ctx context.Context, root *os.Root, r Rules, zipPath string, hook d
 }
 
 // build seals root into a fresh spool and checks that a failed Build leaves nothing there.
-func build(t *testing.T, root *os.Root, r Rules) (SealedFolder, error) {
+func build(t *testing.T, root *os.Root, r Rules) (Sealed, error) {
 	t.Helper()
 	return buildWithHook(t, root, r, nil)
 }
 
-func buildWithHook(t *testing.T, root *os.Root, r Rules, hook durable.Hook) (SealedFolder, error) {
+func buildWithHook(t *testing.T, root *os.Root, r Rules, hook durable.Hook) (Sealed, error) {
 	t.Helper()
 	spool := t.TempDir()
 	s, err := buildIn(context.Background(), root, r, filepath.Join(spool, "a.zip"), hook)
@@ -86,7 +86,7 @@ func buildWithHook(t *testing.T, root *os.Root, r Rules, hook durable.Hook) (Sea
 }
 
 // mustBuild seals a good folder.
-func mustBuild(t *testing.T, root *os.Root, r Rules) SealedFolder {
+func mustBuild(t *testing.T, root *os.Root, r Rules) Sealed {
 	t.Helper()
 	s, err := build(t, root, r)
 	if err != nil {

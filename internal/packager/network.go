@@ -38,21 +38,6 @@ type DocumentFault struct {
 	Text  string // what is wrong, and behind the last "; " what would be right: "is missing; write the name of the party."
 }
 
-// SealedNetwork is a folder for the business network that was understood and packed.
-type SealedNetwork struct {
-	ID       archive.ID
-	Content  archive.Digest   // archive.NetworkContent of Files and Metadata
-	Metadata archive.Digest   // SHA-256 of the document, byte for byte
-	Document archive.Document // what the document says; see archive.Document.Metadata for the canonical bytes
-	Files    []archive.File   // in the order in which they are sent: sorted by path, without the document
-	Others   []archive.File   // the document first, then manifest and marker
-	Junk     []string         // files that were ignored and go with the folder; paths as on disk
-	Endings  Endings          // files that do not end as usual
-	Owners   []uint32         // uids of whom its files belong to, each once
-	AsRead   archive.AsRead   // what the document says, for people
-	Package  archive.Package  // a ZIP of the document and then Files; zero from ValidateNetwork. Its path is the name in the spool
-}
-
 const (
 	defaultDocumentName = "document.json"
 	defaultMaxDocument  = 8 << 20
@@ -65,31 +50,17 @@ const (
 // may have no files.
 //
 // Its errors are those of BuildPackage. The same folder under the same rules gives the same result.
-func BuildNetwork(ctx context.Context, root *os.Root, rules NetworkRules, spool *durable.Dir, name string) (SealedNetwork, error) {
+func BuildNetwork(ctx context.Context, root *os.Root, rules NetworkRules, spool *durable.Dir, name string) (Sealed, error) {
 	n, err := readNetworkFolder(ctx, root, rules)
 	if err != nil {
-		return SealedNetwork{}, err
+		return Sealed{}, err
 	}
-	files, pkg, err := n.sealFiles(ctx, spool, name)
-	if err != nil {
-		return SealedNetwork{}, err
-	}
-	s := n.describe(files)
-	s.Package = pkg
-	return s, nil
+	return n.seal(ctx, spool, name, n.describe)
 }
 
-// ValidateNetwork checks a folder as BuildNetwork does, including the size of the ZIP, and writes nothing. It returns the same errors.
-func ValidateNetwork(ctx context.Context, root *os.Root, rules NetworkRules) (SealedNetwork, error) {
-	n, err := readNetworkFolder(ctx, root, rules)
-	if err != nil {
-		return SealedNetwork{}, err
-	}
-	files, err := n.tryFiles(ctx)
-	if err != nil {
-		return SealedNetwork{}, err
-	}
-	return n.describe(files), nil
+// ValidateNetwork is [ValidateFolder] for a folder of the business network.
+func ValidateNetwork(ctx context.Context, root *os.Root, rules NetworkRules) (Sealed, error) {
+	return BuildNetwork(ctx, root, rules, nil, "")
 }
 
 // FindMissingNetworkFiles is [FindMissingFiles] for a folder of the business network. Under list the manifest names its files.
@@ -285,14 +256,15 @@ func (n *networkFolder) typeFiles() {
 }
 
 // describe returns what follows from the document and the files that were packed.
-func (n *networkFolder) describe(packed []archive.File) SealedNetwork {
+func (n *networkFolder) describe(packed []archive.File) Sealed {
 	document, files := packed[0], packed[1:]
 	for i, f := range files {
 		files[i].Type = n.types[f.Path]
 	}
 	content := archive.NetworkContent(files, document.SHA256)
-	return SealedNetwork{
-		ID: archive.DeriveNetworkID(content, document.SHA256), Content: content, Metadata: document.SHA256, Document: n.document,
+	return Sealed{
+		ID: archive.DeriveNetworkID(content, document.SHA256), Content: content, Metadata: n.document.Metadata(), MetadataDigest: document.SHA256,
+		Document: n.document, Number: n.document.NetworkNumberDigest(),
 		Files: files, Others: append([]archive.File{document}, n.auxiliary...), Junk: n.junk, Endings: n.endings, Owners: n.owners(), AsRead: n.form.asRead,
 	}
 }

@@ -49,9 +49,9 @@ var networkRules = NetworkRules{
 }
 
 // sealNetwork seals root into a fresh spool.
-func sealNetwork(t *testing.T, root *os.Root, r NetworkRules, hook durable.Hook) (SealedNetwork, string, error) {
+func sealNetwork(t *testing.T, root *os.Root, r NetworkRules, hook durable.Hook) (Sealed, string, error) {
 	t.Helper()
-	return intoSpool(t, "k.zip", hook, func(dir *durable.Dir) (SealedNetwork, error) {
+	return intoSpool(t, "k.zip", hook, func(dir *durable.Dir) (Sealed, error) {
 		return BuildNetwork(context.Background(), root, r, dir, "k.zip")
 	})
 }
@@ -102,7 +102,7 @@ func TestNetwork_I4_I10_DocumentAndFiles(t *testing.T) {
 	if !slices.Equal(s.Files, sent) || !slices.Equal(s.Others, []archive.File{file("document.json")}) || len(s.Junk) != 9 {
 		t.Errorf("%+v, %+v, %q, want s.Files = %v, s.Others = %v, len(s.Junk) = 9", s.Files, s.Others, s.Junk, sent, []archive.File{file("document.json")})
 	}
-	kit.Check(t, s.Content == content && s.Metadata == document && s.ID == archive.DeriveNetworkID(content, document),
+	kit.Check(t, s.Content == content && s.MetadataDigest == document && s.ID == archive.DeriveNetworkID(content, document),
 		"%+v, want s.Content = %v, s.Metadata = %v, s.ID = %v", s, content, document, archive.DeriveNetworkID(content, document))
 	want := `{"documentType":"Invoice","documentId":"RE-4711","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","recipientIds":["003712345678"],"currencyCode":"EUR","amount":9007199254740993.10,"flowDirection":"sending"}`
 	kit.Want(t, fmt.Sprint(s.Document.Metadata()), string(s.Document.Metadata()), want)
@@ -346,7 +346,7 @@ func TestNetwork_I17_SameStateOtherDocument(t *testing.T) {
 	_, root := drop(t, tree{"document.json": networkDocument})
 	n := kit.Value(readNetworkFolder(context.Background(), root, networkRules))(t)
 	n.checkedDocument = archive.Sum([]byte("another document"))
-	kit.Fails(t, "got", kit.Err(n.tryFiles(context.Background())), ErrChanged)
+	kit.Fails(t, "got", kit.Err(n.seal(context.Background(), nil, "", n.describe)), ErrChanged)
 }
 
 // I24: a fault of a disk or of rights is no fault of the folder, and a damaged ZIP never gets its name.
@@ -420,8 +420,8 @@ func FuzzNetworkDocument(f *testing.F) {
 		case isRefusal(err):
 		case err != nil:
 			t.Fatal(err)
-		case s.Metadata != archive.Sum([]byte(document)) || len(s.Files) != 0:
-			t.Errorf("%+v, want s.Metadata = %v, len(s.Files) = 0", s, archive.Sum([]byte(document)))
+		case s.MetadataDigest != archive.Sum([]byte(document)) || len(s.Files) != 0:
+			t.Errorf("%+v, want s.MetadataDigest = %v, len(s.Files) = 0", s, archive.Sum([]byte(document)))
 		}
 	})
 }

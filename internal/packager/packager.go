@@ -12,20 +12,23 @@ import (
 	"vaultd/internal/durable"
 )
 
-// SealedFolder is a folder that was understood and packed.
-type SealedFolder struct {
-	ID          archive.ID
-	HasChosenID bool // the sidecar named the clientUUID itself
-	Document    archive.Document
-	Metadata    []byte          // canonical: Document.Metadata()
-	AsRead      archive.AsRead  // the sidecar as it is written
-	Files       []archive.File  // the content of the ZIP, sorted by path
-	Junk        []string        // files that were ignored and go with the folder; paths as on disk
-	Others      []archive.File  // sidecar, manifest and marker, when they are not in the ZIP
-	Endings     Endings         // files that do not end as usual
-	Owners      []uint32        // uids of whom its files belong to, each once
-	Content     archive.Digest  // ContentDigest(Files)
-	Package     archive.Package // zero from ValidateFolder; its path is the name in the spool
+// Sealed is what was dropped after it was understood and packed: a folder for
+// the archive or for the business network, or a single PDF.
+type Sealed struct {
+	ID             archive.ID
+	HasChosenID    bool                 // the sidecar named the clientUUID itself
+	Document       archive.Document     // what the sidecar or document says; zero for a PDF
+	Number         archive.NumberDigest // of Document; zero for a PDF
+	Metadata       []byte               // canonical: Document.Metadata(), or the body of a PDF's registration
+	MetadataDigest archive.Digest       // of Metadata; of the network's document, byte for byte; of a PDF's receiving address
+	AsRead         archive.AsRead       // the sidecar or document as it is written, for people
+	Files          []archive.File       // the content, sorted by path; for the network without the document, which comes first in the ZIP
+	Junk           []string             // files that were ignored and go with the folder; paths as on disk
+	Others         []archive.File       // the network's document; sidecar, manifest and marker, when they are not in the ZIP
+	Endings        Endings              // files that do not end as usual
+	Owners         []uint32             // uids of whom its files belong to, each once
+	Content        archive.Digest       // archive.ContentDigest(Files), or archive.NetworkContent; of a PDF, its own
+	Package        archive.Package      // its path is the name in the spool; see ValidateFolder, ValidatePDF
 }
 
 // BuildPackage checks the folder at root and seals its files as the ZIP name in spool, mode 0600, replacing what is there. When it
@@ -34,71 +37,57 @@ type SealedFolder struct {
 //
 // The error is a [*Refusal] for a fault of the folder, wraps [ErrChanged] when somebody is still writing, is a
 // [*durable.MountError] for a mount in the folder, and else tells a fault of the environment.
-func BuildPackage(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (SealedFolder, error) {
+func BuildPackage(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (Sealed, error) {
 	d, err := readFolder(ctx, root, rules)
 	if err != nil {
-		return SealedFolder{}, err
+		return Sealed{}, err
 	}
-	files, pkg, err := d.sealFiles(ctx, spool, name)
-	if err != nil {
-		return SealedFolder{}, err
-	}
-	s := d.describe(files)
-	s.Package = pkg
-	return s, nil
+	return d.seal(ctx, spool, name, d.describe)
 }
 
-// sealFiles makes the ZIP name in spool of the folder's files, and returns them in their order in it.
-func (d *droppedFolder) sealFiles(ctx context.Context, spool *durable.Dir, name string) ([]archive.File, archive.Package, error) {
-	part, err := spool.Create(name, 0o600)
-	if err != nil {
-		return nil, archive.Package{}, fmt.Errorf("create ZIP: %w", err)
-	}
-	defer part.Discard()
+// ValidateFolder checks a folder as BuildPackage does, including the size of the
+// ZIP, and writes nothing. It returns the same errors, and a zero Package.
+func ValidateFolder(ctx context.Context, root *os.Root, rules Rules) (Sealed, error) {
+	return BuildPackage(ctx, root, rules, nil, "")
+}
+
+// seal makes the ZIP name in spool of the folder's files; without a spool it
+// packs them in the same way and writes nothing. describe says what follows from
+// the files, in their order in the ZIP.
+func (d *droppedFolder) seal(ctx context.Context, spool *durable.Dir, name string, describe func([]archive.File) Sealed) (Sealed, error) {
 	b, err := takeWorkspace(levels[d.rules.Compression])
 	if err != nil {
-		return nil, archive.Package{}, err
+		return Sealed{}, err
 	}
 	defer b.release()
+	if spool == nil {
+		files, _, err := d.packFiles(ctx, b, io.Discard)
+		if err != nil {
+			return Sealed{}, err
+		}
+		return describe(files), nil
+	}
+	part, err := spool.Create(name, 0o600)
+	if err != nil {
+		return Sealed{}, fmt.Errorf("create ZIP: %w", err)
+	}
+	defer part.Discard()
 	files, w, err := d.packFiles(ctx, b, part)
 	if err != nil {
-		return nil, archive.Package{}, err
+		return Sealed{}, err
 	}
 	// The ZIP is read back before it gets its name: a ZIP under its name always holds the files.
 	sum, err := b.readBack(ctx, part, w, files)
 	if err != nil {
-		return nil, archive.Package{}, err
+		return Sealed{}, err
 	}
 	// A crash here leaves a temporary file or a whole ZIP that no entry records. Either is replaced when the folder is packed again.
 	if err := part.CommitWithoutDirSync(); err != nil {
-		return nil, archive.Package{}, fmt.Errorf("finish ZIP: %w", err)
+		return Sealed{}, fmt.Errorf("finish ZIP: %w", err)
 	}
-	return files, archive.Package{Path: name, Size: w.size, SHA256: sum, MD5: w.md5}, nil
-}
-
-// tryFiles packs the folder's files as sealFiles does, and writes nothing.
-func (d *droppedFolder) tryFiles(ctx context.Context) ([]archive.File, error) {
-	b, err := takeWorkspace(levels[d.rules.Compression])
-	if err != nil {
-		return nil, err
-	}
-	defer b.release()
-	files, _, err := d.packFiles(ctx, b, io.Discard)
-	return files, err
-}
-
-// ValidateFolder checks a folder as BuildPackage does, including the size of the ZIP, and writes nothing. It returns the same
-// errors.
-func ValidateFolder(ctx context.Context, root *os.Root, rules Rules) (SealedFolder, error) {
-	d, err := readFolder(ctx, root, rules)
-	if err != nil {
-		return SealedFolder{}, err
-	}
-	files, err := d.tryFiles(ctx)
-	if err != nil {
-		return SealedFolder{}, err
-	}
-	return d.describe(files), nil
+	s := describe(files)
+	s.Package = archive.Package{Path: name, Size: w.size, SHA256: sum, MD5: w.md5}
+	return s, nil
 }
 
 // readFolder reads the names, the sidecar and the lists of a folder, and refuses it for what is wrong with them.
@@ -143,11 +132,13 @@ func (d *droppedFolder) packFiles(ctx context.Context, b *workspace, to io.Write
 }
 
 // describe returns what follows from the sidecar, the rules and the files that were packed.
-func (d *droppedFolder) describe(files []archive.File) SealedFolder {
-	s := SealedFolder{ID: d.form.id, HasChosenID: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
+func (d *droppedFolder) describe(files []archive.File) Sealed {
+	doc := d.form.doc
+	s := Sealed{ID: d.form.id, HasChosenID: !d.form.id.IsZero(), Document: doc, Number: doc.NumberDigest(d.rules.Vault), Metadata: doc.Metadata(),
 		AsRead: d.form.asRead, Files: files, Junk: d.junk, Others: d.auxiliary, Endings: d.endings, Owners: d.owners(), Content: archive.ContentDigest(files)}
+	s.MetadataDigest = archive.Sum(s.Metadata)
 	if !s.HasChosenID {
-		s.ID = archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))
+		s.ID = archive.DeriveID(d.rules.Vault, s.Content, s.MetadataDigest)
 	}
 	return s
 }

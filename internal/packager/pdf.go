@@ -29,82 +29,64 @@ type PDFRules struct {
 	openFile func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
 }
 
-// SealedPDF is a claimed PDF that was checked and copied.
-type SealedPDF struct {
-	ID       archive.ID
-	Request  []byte          // canonical: the body of the registration
-	Metadata archive.Digest  // of the receiving address
-	Files    []archive.File  // the PDF alone
-	Junk     []string        // files that were ignored and go with the folder; paths as on disk
-	Content  archive.Digest  // of the PDF
-	Endings  Endings         // the PDF, where it does not end as usual
-	Owners   []uint32        // uid of whom it belongs to
-	Package  archive.Package // its path is the name in the spool
-}
-
 // BuildPDF checks the single PDF that lies in the claimed folder at root, and copies it byte for byte as the file name into spool,
 // mode 0600, replacing what is there. When it returns without an error the copy is synced and was read back. The directory is not
 // synced, as with [BuildPackage]. After an error nothing new bears the name.
 //
 // Its errors are those of BuildPackage. The same PDF under the same rules gives the same result.
-func BuildPDF(ctx context.Context, root *os.Root, rules PDFRules, spool *durable.Dir, name string) (SealedPDF, error) {
-	if err := rules.check(); err != nil {
-		return SealedPDF{}, err
-	}
-	p, err := openPDFFolder(func() (*listing, error) { return listFolder(root, rules.forListing()) })
-	if err != nil {
-		return SealedPDF{}, err
-	}
-	part, err := spool.Create(name, 0o600)
-	if err != nil {
-		return SealedPDF{}, fmt.Errorf("create copy: %w", err)
-	}
-	defer part.Discard()
-	copied, err := p.copyTo(ctx, part)
-	if err != nil {
-		return SealedPDF{}, err
-	}
-	// The copy is read back before it gets its name: a copy under its name is always that of the PDF.
-	if err := copied.compareWith(ctx, part); err != nil {
-		return SealedPDF{}, fmt.Errorf("read back copy: %w", err)
-	}
-	// A crash here leaves a temporary file or a whole copy that no entry records. Either is replaced when the PDF is copied again.
-	if err := part.CommitWithoutDirSync(); err != nil {
-		return SealedPDF{}, fmt.Errorf("finish copy: %w", err)
-	}
-	s := p.describe(rules, copied)
-	s.Package = archive.Package{Path: name, Size: p.file.state.size, SHA256: copied.sha256, MD5: copied.md5}
-	return s, nil
+func BuildPDF(ctx context.Context, root *os.Root, rules PDFRules, spool *durable.Dir, name string) (Sealed, error) {
+	return buildPDF(ctx, rules, spool, name, func() (*listing, error) { return listFolder(root, rules.forListing()) })
 }
 
-// ValidatePDF checks the single file name in root as BuildPDF checks the file of a claimed folder, and writes nothing. It returns the
-// same errors, and no Package.
-func ValidatePDF(ctx context.Context, root *os.Root, name string, rules PDFRules) (SealedPDF, error) {
-	s, err := validatePDF(ctx, rules, func() (*listing, error) { return listFile(root, name, rules.forListing()) })
-	s.Package = archive.Package{} // it is not taken yet
+// ValidatePDF checks the single file name in root as BuildPDF checks the file of
+// a claimed folder, and writes nothing. It returns the same errors, and a zero
+// Package: it is not taken yet.
+func ValidatePDF(ctx context.Context, root *os.Root, name string, rules PDFRules) (Sealed, error) {
+	s, err := buildPDF(ctx, rules, nil, "", func() (*listing, error) { return listFile(root, name, rules.forListing()) })
+	s.Package = archive.Package{}
 	return s, err
 }
 
 // ValidatePDFFolder is ValidatePDF for the single PDF in the claimed folder at root. It returns the Package, without a path.
-func ValidatePDFFolder(ctx context.Context, root *os.Root, rules PDFRules) (SealedPDF, error) {
-	return validatePDF(ctx, rules, func() (*listing, error) { return listFolder(root, rules.forListing()) })
+func ValidatePDFFolder(ctx context.Context, root *os.Root, rules PDFRules) (Sealed, error) {
+	return BuildPDF(ctx, root, rules, nil, "")
 }
 
-func validatePDF(ctx context.Context, rules PDFRules, list func() (*listing, error)) (s SealedPDF, err error) {
+// buildPDF copies the PDF that list finds as the file name into spool; without a
+// spool it reads the PDF in the same way and writes nothing.
+func buildPDF(ctx context.Context, rules PDFRules, spool *durable.Dir, name string, list func() (*listing, error)) (Sealed, error) {
 	if err := rules.check(); err != nil {
-		return s, err
+		return Sealed{}, err
 	}
 	p, err := openPDFFolder(list)
 	if err != nil {
-		return s, err
+		return Sealed{}, err
 	}
-	copied, err := p.copyTo(ctx, io.Discard)
+	if spool == nil {
+		copied, err := p.copyTo(ctx, io.Discard)
+		if err != nil {
+			return Sealed{}, err
+		}
+		return p.describe(rules, copied, name), nil
+	}
+	part, err := spool.Create(name, 0o600)
 	if err != nil {
-		return s, err
+		return Sealed{}, fmt.Errorf("create copy: %w", err)
 	}
-	s = p.describe(rules, copied)
-	s.Package = archive.Package{Size: p.file.state.size, SHA256: copied.sha256, MD5: copied.md5}
-	return s, nil
+	defer part.Discard()
+	copied, err := p.copyTo(ctx, part)
+	if err != nil {
+		return Sealed{}, err
+	}
+	// The copy is read back before it gets its name: a copy under its name is always that of the PDF.
+	if err := copied.compareWith(ctx, part); err != nil {
+		return Sealed{}, fmt.Errorf("read back copy: %w", err)
+	}
+	// A crash here leaves a temporary file or a whole copy that no entry records. Either is replaced when the PDF is copied again.
+	if err := part.CommitWithoutDirSync(); err != nil {
+		return Sealed{}, fmt.Errorf("finish copy: %w", err)
+	}
+	return p.describe(rules, copied, name), nil
 }
 
 // check returns an error for rules that are a mistake of the configuration: no PDF is refused for it.
@@ -140,12 +122,13 @@ type pdfFolder struct {
 	list func() (*listing, error) // lists the folder anew
 }
 
-// describe returns what follows from the rules and the bytes of the PDF.
-func (p *pdfFolder) describe(rules PDFRules, copied *pdfCopy) SealedPDF {
-	return SealedPDF{
-		ID:      archive.DerivePDFID(rules.Receiving, copied.sha256),
-		Request: archive.PDFRequest{Receiving: rules.Receiving, Notify: rules.Notify}.Encode(), Metadata: archive.ReceivingDigest(rules.Receiving),
+// describe returns what follows from the rules and the bytes of the PDF, which was copied as name.
+func (p *pdfFolder) describe(rules PDFRules, copied *pdfCopy, name string) Sealed {
+	return Sealed{
+		ID:       archive.DerivePDFID(rules.Receiving, copied.sha256),
+		Metadata: archive.PDFRequest{Receiving: rules.Receiving, Notify: rules.Notify}.Encode(), MetadataDigest: archive.ReceivingDigest(rules.Receiving),
 		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256, Endings: p.endings, Owners: p.owners(),
+		Package: archive.Package{Path: name, Size: p.file.state.size, SHA256: copied.sha256, MD5: copied.md5},
 	}
 }
 

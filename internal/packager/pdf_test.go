@@ -23,9 +23,9 @@ var pdfRules = PDFRules{Receiving: "ap@in.example", Notify: "clerk@acme.example"
 const goodPDF = "%PDF-1.7\nhello\n%%EOF\n"
 
 // copyPDF copies the PDF of root into a fresh spool.
-func copyPDF(t *testing.T, root *os.Root, r PDFRules, hook durable.Hook) (SealedPDF, string, error) {
+func copyPDF(t *testing.T, root *os.Root, r PDFRules, hook durable.Hook) (Sealed, string, error) {
 	t.Helper()
-	return intoSpool(t, "k.pdf", hook, func(dir *durable.Dir) (SealedPDF, error) {
+	return intoSpool(t, "k.pdf", hook, func(dir *durable.Dir) (Sealed, error) {
 		return BuildPDF(context.Background(), root, r, dir, "k.pdf")
 	})
 }
@@ -48,15 +48,15 @@ func TestPDF_I4_ByteCopy(t *testing.T) {
 			t.Errorf("%+v, %q, want s.Files = %v, s.Junk = %v", s.Files, s.Junk, []archive.File{{Path: "M\u00fcller 7.PDF", Size: int64(len(content)), SHA256: sum}}, []string{"Thumbs.db", "_REASON.txt"})
 		}
 		want := `{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`
-		if string(s.Request) != want || s.ID != archive.DerivePDFID("ap@in.example", sum) || s.Metadata != archive.Sum([]byte("ap@in.example")) {
-			t.Errorf("%s, %s, %s, want string(s.Request) = %v, s.ID = %v, s.Metadata = %v", s.Request, s.ID, s.Metadata, want, archive.DerivePDFID("ap@in.example", sum), archive.Sum([]byte("ap@in.example")))
+		if string(s.Metadata) != want || s.ID != archive.DerivePDFID("ap@in.example", sum) || s.MetadataDigest != archive.Sum([]byte("ap@in.example")) {
+			t.Errorf("%s, %s, %s, want string(s.Metadata) = %v, s.ID = %v, s.Metadata = %v", s.Metadata, s.ID, s.MetadataDigest, want, archive.DerivePDFID("ap@in.example", sum), archive.Sum([]byte("ap@in.example")))
 		}
 		// Another name and another person to tell make no other document.
 		kit.Must(t, os.Rename(filepath.Join(dir, "Mu\u0308ller 7.PDF"), dir+"/x"))
 		r := pdfRules
 		r.Notify = "other@acme.example"
-		if again, _, err := copyPDF(t, root, r, nil); err != nil || again.ID != s.ID || again.Metadata != s.Metadata || again.Package != s.Package {
-			t.Errorf("%+v, %v, want no error, again.ID = %v, again.Metadata = %v, again.Package = %v", again, err, s.ID, s.Metadata, s.Package)
+		if again, _, err := copyPDF(t, root, r, nil); err != nil || again.ID != s.ID || again.MetadataDigest != s.MetadataDigest || again.Package != s.Package {
+			t.Errorf("%+v, %v, want no error, again.ID = %v, again.MetadataDigest = %v, again.Package = %v", again, err, s.ID, s.MetadataDigest, s.Package)
 		}
 		kit.Want(t, "info.Mode()", kit.Value(os.Stat(path))(t).Mode(), 0o600)
 	})

@@ -342,7 +342,7 @@ func TestTemplate_FilledInIsTaken(t *testing.T) {
 	})
 }
 
-func validate(t *testing.T, rules Rules, sidecar string) (SealedFolder, error) {
+func validate(t *testing.T, rules Rules, sidecar string) (Sealed, error) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{rules.withDefaults().Sidecar: sidecar, "rechnung.pdf": "x"} {

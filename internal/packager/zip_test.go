@@ -107,7 +107,7 @@ func TestBuild_SameInputSameBytes(t *testing.T) {
 			r := rules
 			r.Compression = compression
 			files := mixed()
-			var first SealedFolder
+			var first Sealed
 			for i := range 4 {
 				if i == 2 { // other work in between must not show through the tables that are used again
 					_, other := drop(t, tree{"metadata.json": sidecar, "a.xml": strings.Repeat("<other/>", 400_000)})

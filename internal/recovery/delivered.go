@@ -93,8 +93,8 @@ func (d Drop) compareDocument(ctx context.Context, dir *durable.Dir, ev *evidenc
 		return newBadReceipt("the document and the files beside its delivery note are not those that were delivered")
 	}
 	r.FirstID, r.Generation = first, generation
-	r.Content, r.Metadata, r.Number = s.Content, s.Metadata, s.Document.NetworkNumberDigest()
-	ev.doc.Metadata, ev.doc.ControlFiles, ev.doc.Junk = s.Document.Metadata(), s.Others, s.Junk
+	r.Content, r.Metadata, r.Number = s.Content, s.MetadataDigest, s.Number
+	ev.doc.Metadata, ev.doc.ControlFiles, ev.doc.Junk = s.Metadata, s.Others, s.Junk
 	return nil
 }
 

@@ -212,8 +212,8 @@ func (d Drop) identifyContent(ctx context.Context, dir *durable.Dir, owner uint3
 // identifyPDF is identifyContent for a single PDF.
 func (d Drop) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	is, err := packager.ValidatePDFFolder(ctx, dir.Root(), d.PDF)
-	s.ID, s.Content, s.Metadata, s.Package = is.ID, is.Content, is.Metadata, is.Package
-	doc.Metadata, doc.Files, doc.Junk, doc.FileOwners = is.Request, is.Files, is.Junk, is.Owners
+	s.ID, s.Content, s.Metadata, s.Package = is.ID, is.Content, is.MetadataDigest, is.Package
+	doc.Metadata, doc.Files, doc.Junk, doc.FileOwners = is.Metadata, is.Files, is.Junk, is.Owners
 	return s, doc, err
 }
 
@@ -232,8 +232,8 @@ func (d Drop) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.
 	if err != nil {
 		return s, doc, err
 	}
-	doc = ledger.Document{Metadata: n.Document.Metadata(), Files: n.Files, ControlFiles: n.Others, Junk: n.Junk, FileOwners: n.Owners}
-	s.ID, s.Content, s.Metadata, s.Number = n.ID, n.Content, n.Metadata, n.Document.NetworkNumberDigest()
-	s.Package = archive.Package{Size: n.Others[0].Size, SHA256: n.Metadata}
+	doc = ledger.Document{Metadata: n.Metadata, Files: n.Files, ControlFiles: n.Others, Junk: n.Junk, FileOwners: n.Owners}
+	s.ID, s.Content, s.Metadata, s.Number = n.ID, n.Content, n.MetadataDigest, n.Number
+	s.Package = archive.Package{Size: n.Others[0].Size, SHA256: n.MetadataDigest}
 	return s, doc, nil
 }

@@ -47,7 +47,7 @@ func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, env
 }
 
 // useFolder takes over what the folder says, where its files are those that the receipt lists.
-func (ev *evidence) useFolder(s packager.SealedFolder) {
+func (ev *evidence) useFolder(s packager.Sealed) {
 	to := &ev.event
 	isIdentity := to.ID == s.ID
 	for later := range s.ID.Later(s.HasChosenID) {
@@ -59,7 +59,7 @@ func (ev *evidence) useFolder(s packager.SealedFolder) {
 	case !isIdentity:
 		ev.differs = "its sidecar is not the one that was archived"
 	default:
-		ev.hasChosenID, to.Metadata = s.HasChosenID, archive.Sum(s.Metadata)
+		ev.hasChosenID, to.Metadata = s.HasChosenID, s.MetadataDigest
 		to.Number, to.StrangeDate, to.LooksCutOff = s.Document.NumberDigest(to.Vault), s.Document.HasStrangeDate(ev.taken), len(s.Endings.Short) > 0
 		ev.doc.Metadata, ev.doc.Files, ev.doc.ControlFiles, ev.doc.Junk, ev.doc.Remarks = s.Metadata, s.Files, s.Others, s.Junk, s.Endings.Remarks()
 	}

@@ -221,12 +221,12 @@ func (p *comparison) noteUnreadable(v archive.VaultID) {
 }
 
 // expectIdentity notes the identity that e will get.
-func (p *comparison) expectIdentity(e ledger.Entry, s packager.SealedFolder) error {
+func (p *comparison) expectIdentity(e ledger.Entry, s packager.Sealed) error {
 	key, known, err := p.Book.FindByID(s.ID)
 	if err == nil && known {
 		var first ledger.Entry
 		first, known, err = p.Book.Entry(key)
-		will := ledger.Sealed{ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata)}
+		will := ledger.Sealed{ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: s.MetadataDigest}
 		known = known && ledger.CompareIdentity(first, will, e.Route, string(e.Vault)) != ledger.Proceed && !ledger.IsIDChosenByOther(first, will, e.Route, string(e.Vault))
 	}
 	if err != nil || known {
