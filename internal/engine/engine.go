@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,11 +87,12 @@ type Engine[J any, T Target] struct {
 
 	next time.Duration // when the first lane has something due, or earlier, on the boot clock; 0: none has. Of the dispatcher alone
 
-	mu     sync.Mutex // guards all below, the slots of the steps, and what the lanes say
-	lanes  map[laneID]*Lane[J, T]
-	ended  []*Task[J, T] // that the dispatcher has not forgotten
-	woken  []*Lane[J, T] // to be looked at
-	closed bool          // nothing begins any more
+	mu       sync.Mutex // guards all below, the slots of the steps, and what the lanes say
+	lanes    map[laneID]*Lane[J, T]
+	handedOn []*Task[J, T] // that the dispatcher does not know yet
+	ended    []*Task[J, T] // that it has not forgotten
+	woken    []*Lane[J, T] // to be looked at
+	closed   bool          // nothing begins any more
 }
 
 type laneID struct{ step, queue string }
@@ -116,6 +118,8 @@ func (e *Engine[J, T]) Dispatch(stop, work context.Context) error {
 		case <-stop.Done():
 			return nil
 		case <-e.wake:
+			// Tasks whose outcomes one commit made durable end together: one look serves all.
+			runtime.Gosched()
 		case <-timer.C:
 		}
 		// Queues that a restart finds have their lanes from here: going on after a
@@ -265,7 +269,7 @@ func (e *Engine[J, T]) lane(step, queue string) *Lane[J, T] {
 	l := e.lanes[id]
 	if l == nil {
 		s := e.slotsOf(step)
-		l = &Lane[J, T]{slots: s, Terms: s.Terms(queue), Queue: queue, busy: map[archive.Key]int{}}
+		l = &Lane[J, T]{slots: s, Terms: s.Terms(queue), Queue: queue, busy: map[archive.Key]int{}, handedOn: map[archive.Key]bool{}}
 		e.lanes[id] = l
 		s.lanes = append(s.lanes, l)
 	}
@@ -277,6 +281,10 @@ func (e *Engine[J, T]) lane(step, queue string) *Lane[J, T] {
 func (e *Engine[J, T]) takeWoken() []*Lane[J, T] {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for _, t := range e.handedOn {
+		t.lane.busy[t.keys[0]]++
+		delete(t.lane.handedOn, t.keys[0])
+	}
 	for _, t := range e.ended {
 		for _, k := range t.keys {
 			if t.lane.busy[k]--; t.lane.busy[k] == 0 {
@@ -284,6 +292,7 @@ func (e *Engine[J, T]) takeWoken() []*Lane[J, T] {
 			}
 		}
 	}
+	e.handedOn = nil
 	e.ended = nil
 	if now := e.cfg.Now().Boot; e.next != 0 && now >= e.next {
 		e.next = 0
@@ -322,7 +331,10 @@ func sooner(a, b time.Duration) time.Duration {
 // isBusy reports whether a job is under way in the lane, or was when the dispatcher
 // began to look.
 func (e *Engine[J, T]) isBusy(l *Lane[J, T], k archive.Key) bool {
+	if l.busy[k] > 0 {
+		return true
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return l.busy[k] > 0
+	return l.handedOn[k]
 }

@@ -15,18 +15,19 @@ type Lane[J any, T Target] struct {
 	Queue string
 
 	// Of the dispatcher alone:
-	next       time.Duration   // when to look again, on the boot clock; 0: when woken
-	batchSince archive.Instant // when the first job of a batch that is not full was seen
+	next       time.Duration       // when to look again, on the boot clock; 0: when woken
+	batchSince archive.Instant     // when the first job of a batch that is not full was seen
+	busy       map[archive.Key]int // tasks with a job, until their ends were taken note of: what was read may be older than their outcomes
 
 	// Guarded by the engine's mu:
 	woken     bool
-	busy      map[archive.Key]int // tasks with a job that the dispatcher has not forgotten: what it read may be older than their outcomes
-	lacksRoom bool                // something that is due was not taken: there was no room for it
-	inFlight  int                 // tasks that have not ended
-	before    int                 // of them, those that have no slot yet
-	doing     int                 // of them, those that have a slot
-	waiting   []*Task[J, T]       // for a slot
-	usualTime time.Duration       // that a task has its slot; 0: none had one yet
+	handedOn  map[archive.Key]bool // jobs of tasks of which the dispatcher has not taken note
+	lacksRoom bool                 // something that is due was not taken: there was no room for it
+	inFlight  int                  // tasks that have not ended
+	before    int                  // of them, those that have no slot yet
+	doing     int                  // of them, those that have a slot
+	waiting   []*Task[J, T]        // for a slot
+	usualTime time.Duration        // that a task has its slot; 0: none had one yet
 }
 
 // look takes as many tasks of a lane as there is room for.
@@ -166,7 +167,9 @@ func (e *Engine[J, T]) choose(l *Lane[J, T], admit func(J) Admission[T], found [
 // start books a task, begins it, and lets it run.
 func (e *Engine[J, T]) start(t *Task[J, T], work context.Context) {
 	for _, j := range t.Jobs {
-		t.keys = append(t.keys, e.cfg.Key(j))
+		k := e.cfg.Key(j)
+		t.keys = append(t.keys, k)
+		t.lane.busy[k]++
 	}
 	e.mu.Lock()
 	e.book(t)
@@ -179,9 +182,6 @@ func (e *Engine[J, T]) start(t *Task[J, T], work context.Context) {
 // book counts a task that has no slot yet. The caller holds mu.
 func (e *Engine[J, T]) book(t *Task[J, T]) {
 	l := t.lane
-	for _, k := range t.keys {
-		l.busy[k]++
-	}
 	l.inFlight++
 	l.before++
 	l.slots.before++

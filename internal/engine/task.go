@@ -120,6 +120,8 @@ func (t *Task[J, T]) HandOn(step, queue string, target T, k archive.Key) *Task[J
 	}
 	// It counts as under way before its intent is committed: no look takes it as well.
 	next := &Task[J, T]{Admission: Admission[T]{Target: target, Most: 1}, Now: e.cfg.Now(), Queue: queue, engine: e, lane: l, keys: []archive.Key{k}}
+	l.handedOn[k] = true
+	e.handedOn = append(e.handedOn, next)
 	e.book(next)
 	return next
 }

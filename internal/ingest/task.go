@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"slices"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/engine"
@@ -17,24 +18,28 @@ type admission = engine.Admission[Target]
 // intents are those of a task, on their way to the ledger.
 type intents struct {
 	task      *task
-	acts      []ledger.Entry // of which nothing is to be committed first
-	acting    map[archive.Key]bool
+	acts      []ledger.Entry       // of which nothing is to be committed first
+	acting    []archive.Key        // of which something is done once their intents are committed
 	committed chan []ledger.Result // nil: nothing is committed
 }
 
 // announce submits what is to be committed before anything is done for the entries of a task. intend returns the events of an entry, and
 // whether anything is done then.
 func (c *Engine) announce(t *task, intend func(ledger.Entry) (evs []ledger.Event, act bool, err error)) *intents {
-	i := &intents{task: t, acting: make(map[archive.Key]bool, len(t.Jobs))}
+	i := &intents{task: t}
 	var changes []ledger.Change
 	for _, e := range t.Jobs {
 		evs, act, err := intend(e)
 		if err != nil {
 			evs, act = []ledger.Event{c.postpone(e, localFaultCause(err))}, false
 		}
-		if i.acting[e.Key] = act; len(evs) > 0 {
+		if len(evs) > 0 {
 			changes = append(changes, ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: t.Now})
-		} else if act {
+		}
+		switch {
+		case act && len(evs) > 0:
+			i.acting = append(i.acting, e.Key)
+		case act:
 			i.acts = append(i.acts, e)
 		}
 	}
@@ -51,7 +56,7 @@ func (i *intents) wait() (acts []ledger.Entry) {
 		return i.acts
 	}
 	for _, res := range <-i.committed {
-		if res.Err == nil && i.acting[res.Key] {
+		if res.Err == nil && slices.Contains(i.acting, res.Key) {
 			i.acts = append(i.acts, res.Entry)
 		}
 	}
