@@ -297,7 +297,7 @@ func CheckCatalogSpace(free, minFree int64) error {
 // countRetry is the wait after a count of the spool that failed.
 const countRetry = time.Minute
 
-// countSpool counts what lies in the spool, beside the work, and again until it is complete. It keeps the packages of entries that
+// countSpool counts what lies in the spool while packages are sent, and again until it is complete. It keeps the packages of entries that
 // have not ended, or whose folders are not placed yet.
 func (d *Daemon) countSpool(ctx context.Context) {
 	for {

@@ -88,10 +88,11 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry) (s packager.Se
 		return s, p.describeMount(e.Key, claimPath(e), err)
 	}
 	queue := ledger.ServiceQueueOf(e)
-	if err := p.shared.Spool.BeginPackage(e.Route, e.Key, queue, largestPackage(dir.Root())); err != nil {
+	most := largestPackage(dir.Root())
+	if err := p.shared.Spool.BeginPackage(e.Route, e.Key, queue, most); err != nil {
 		return s, err
 	}
-	defer p.shared.Spool.EndPackage(e.Route, e.Key, queue)
+	defer p.shared.Spool.EndPackage(e.Route, e.Key, queue, most)
 	// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
 	s, err = p.Settings.build(ctx, e, dir.Root(), p.shared.Spool.Dir())
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {

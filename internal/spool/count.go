@@ -1,7 +1,7 @@
 package spool
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,43 +17,39 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// CountAll counts what lies in the spool, and removes half-made files and the packages that keep does not need any more. keep returns the
-// service queue of a package. Packages are made, sent and removed meanwhile. After an error CountAll may be called again: it counts anew.
-//
-// It takes the packages in the order of their keys, so that RemovePackage can tell whether one is counted already.
-func (s *Spool) CountAll(ctx context.Context, keep func(archive.Key) (queue string, needed bool, err error)) (err error) {
-	s.resetCount()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.complete, s.countErr = err == nil, err; s.complete {
-			clear(s.early)
-		}
-	}()
-	packages, err := s.listPackages(ctx)
-	for _, p := range packages {
-		if err == nil {
-			err = context.Cause(ctx)
-		}
-		if err == nil {
-			err = s.countPackage(p, keep)
-		}
-		if err != nil {
-			return err
-		}
-	}
+// CountAll counts the packages in the spool, and removes half-made files and
+// the packages that keep does not need any more. keep returns the service queue
+// of a package. Packages are sent meanwhile; none is made or removed. After an
+// error CountAll may be called again: it counts all of them again.
+func (s *Spool) CountAll(ctx context.Context, keep func(archive.Key) (queue string, needed bool, err error)) error {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	used, err := s.sumUp(ctx, keep)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used, s.complete, s.countErr = used, err == nil, err
 	return err
 }
 
-// resetCount begins the count: nothing is booked, not even of what is being made.
-func (s *Spool) resetCount() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.used, s.counted, s.complete = map[string]int64{}, archive.Key{}, false
-	clear(s.early)
-	for k := range s.making {
-		s.making[k] = 0
+// sumUp returns the bytes of the packages that keep needs, by service queue.
+func (s *Spool) sumUp(ctx context.Context, keep func(archive.Key) (queue string, needed bool, err error)) (map[string]int64, error) {
+	used := map[string]int64{}
+	packages, err := s.listPackages(ctx)
+	for _, p := range packages {
+		queue, needed, err := keep(p.key)
+		if err = cmp.Or(context.Cause(ctx), err); err != nil {
+			return used, err
+		}
+		if needed {
+			used[queue] += s.packageSize(p.name)
+			continue
+		}
+		// After a crash here the next start finds the package again and no entry that needs it, or the package is gone.
+		if err := s.names.Unlink(p.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return used, fmt.Errorf("clear spool: %w", err)
+		}
 	}
+	return used, err
 }
 
 // foundPackage is a package that lies in the spool.
@@ -62,8 +58,8 @@ type foundPackage struct {
 	name string
 }
 
-// listPackages returns all packages in the order of their keys. It removes half-made files, unless they are being made; any other
-// file is not vaultd's, and stays.
+// listPackages returns all packages. It removes half-made files; any other file
+// is not vaultd's, and stays.
 func (s *Spool) listPackages(ctx context.Context) (packages []foundPackage, err error) {
 	f, err := s.names.Root().Open(".")
 	if err != nil {
@@ -83,8 +79,9 @@ func (s *Spool) listPackages(ctx context.Context) (packages []foundPackage, err 
 			case isPackage:
 				packages = append(packages, foundPackage{k, name})
 			case isHalfMade(name):
-				if err := s.removeHalfMade(name); err != nil {
-					return nil, err
+				// After a crash here the next start finds the file again, and removes it.
+				if err := s.names.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return nil, fmt.Errorf("clear spool: %w", err)
 				}
 			default:
 				foreign = append(foreign, name)
@@ -92,7 +89,6 @@ func (s *Spool) listPackages(ctx context.Context) (packages []foundPackage, err 
 		}
 		if errors.Is(err, io.EOF) {
 			s.logForeign(foreign)
-			slices.SortFunc(packages, func(a, b foundPackage) int { return bytes.Compare(a.key[:], b.key[:]) })
 			return packages, nil
 		}
 		if err != nil {
@@ -139,45 +135,4 @@ func (s *Spool) logForeign(names []string) {
 	slices.Sort(names)
 	s.log.Warn("the spool holds files that are not vaultd's; they stay, and take room from the packages: move them elsewhere",
 		"spool", s.dir, "count", len(names), "names", names[:min(len(names), mostForeign)])
-}
-
-// removeHalfMade removes a half-made file. The temporary file of a package is named after it.
-func (s *Spool) removeHalfMade(name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k := range s.making {
-		if strings.Contains(name, k.String()) {
-			return nil
-		}
-	}
-	// After a crash here the next start finds the file again, and removes it.
-	if err := s.names.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("clear spool: %w", err)
-	}
-	return nil
-}
-
-// countPackage books one package, or removes it. A package that is being made, or was made since the count
-// began, is booked by who makes it.
-func (s *Spool) countPackage(p foundPackage, keep func(archive.Key) (queue string, needed bool, err error)) error {
-	queue, needed, err := keep(p.key)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, isBeingMade := s.making[p.key]
-	bookedByMaker := isBeingMade || s.early[p.key]
-	switch s.counted = p.key; {
-	case bookedByMaker:
-		return nil
-	case needed:
-		s.used[queue] += s.packageSize(p.name)
-		return nil
-	}
-	// After a crash here the next start finds the package again and no entry that needs it, or the package is gone.
-	if err := s.names.Unlink(p.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("clear spool: %w", err)
-	}
-	return nil
 }

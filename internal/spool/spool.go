@@ -1,7 +1,6 @@
 package spool
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -38,9 +37,8 @@ type Config struct {
 // document. Each service queue has an equal share of the space: a service or a vault that takes nothing
 // fills only its own share.
 //
-// What lies there is counted once, beside the work, and booked from then on: nothing new is
-// packed before the count is complete. A package that is made during the count is booked by who makes it,
-// and the count leaves it out.
+// The packages that are there at the start are counted once. Nothing is packed
+// before that, and who removes a package waits for the end of the count.
 type Spool struct {
 	dir    string
 	names  *durable.Dir // the folder itself
@@ -48,15 +46,14 @@ type Spool struct {
 	shares int
 	log    *slog.Logger
 
+	counting sync.Mutex // held while the packages are counted, and while one is removed
+
 	mu       sync.Mutex
-	used     map[string]int64      // bytes, by service queue; guarded by mu
-	counted  archive.Key           // the last one that is among them, while they are counted; guarded by mu
-	complete bool                  // all are counted; guarded by mu
-	countErr error                 // why they could not be counted; guarded by mu
-	making   map[archive.Key]int64 // packages that are being made, with the bytes that are booked for them; guarded by mu
-	early    map[archive.Key]bool  // packages that were made, and booked, before the count came to them; guarded by mu
-	waiting  map[string]Waiting    // by service queue: the package that was too large for the rest of its share; guarded by mu
-	unsynced bool                  // packages were made, here or before a crash, since the last SyncPackages; guarded by mu
+	used     map[string]int64   // bytes, by service queue; guarded by mu
+	complete bool               // all are counted; guarded by mu
+	countErr error              // why they could not be counted; guarded by mu
+	waiting  map[string]Waiting // by service queue: the package that was too large for the rest of its share; guarded by mu
+	unsynced bool               // packages were made, here or before a crash, since the last SyncPackages; guarded by mu
 
 	syncing sync.Mutex // held while names is synced: who comes meanwhile waits for that
 
@@ -76,7 +73,7 @@ func Open(cfg Config) (*Spool, error) {
 	}
 	return &Spool{
 		dir: filepath.Join(cfg.StateDir, statedir.SpoolFolder), names: names, max: cfg.Max, shares: cfg.Shares, log: cfg.Log, unsynced: true,
-		used: map[string]int64{}, waiting: map[string]Waiting{}, making: map[archive.Key]int64{}, early: map[archive.Key]bool{},
+		used: map[string]int64{}, waiting: map[string]Waiting{},
 	}, nil
 }
 
@@ -136,14 +133,14 @@ const (
 // BeginPackage books for the package of k, which is about to be made, as much
 // as it takes at most. Unless it fails, EndPackage must follow, whatever
 // becomes of the package. The error is [ingest.ErrFull] where the share of the
-// queue is too full for it.
+// queue is too full for it, or the packages are not counted yet.
 func (s *Spool) BeginPackage(r ledger.Route, k archive.Key, queue string, most int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var booked int64
-	if s.isBooked(k) {
-		booked = s.packageSize(PackageName(r, k))
+	if !s.complete {
+		return errUncounted
 	}
+	booked := s.packageSize(PackageName(r, k))
 	w := Waiting{Queue: queue, Since: time.Now(), Next: most, booked: booked, key: k, asked: time.Now()}
 	before, waits := s.currentWait(queue)
 	if err := s.findRoom(&w); err != nil {
@@ -157,7 +154,6 @@ func (s *Spool) BeginPackage(r ledger.Route, k archive.Key, queue string, most i
 		delete(s.waiting, queue)
 	}
 	s.used[queue] += most - booked
-	s.making[k] = most
 	return nil
 }
 
@@ -198,16 +194,13 @@ func (s *Spool) Waiting() (all []Waiting) {
 	return all
 }
 
-// EndPackage books the package of k for its service queue as it lies there now, in the place of what was booked before.
-func (s *Spool) EndPackage(r ledger.Route, k archive.Key, queue string) {
+// EndPackage books the package of k for its service queue as it lies there now,
+// in the place of the most that BeginPackage booked.
+func (s *Spool) EndPackage(r ledger.Route, k archive.Key, queue string, most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used[queue] += s.packageSize(PackageName(r, k)) - s.making[k]
+	s.used[queue] += s.packageSize(PackageName(r, k)) - most
 	s.unsynced = true
-	delete(s.making, k)
-	if !s.isBooked(k) {
-		s.early[k] = true
-	}
 }
 
 // SyncPackages makes the names of all packages durable that were made before this call; their contents are durable already. After a failure the next call tries again.
@@ -229,18 +222,6 @@ func (s *Spool) SyncPackages() error {
 		s.mu.Unlock()
 	}
 	return err
-}
-
-// isBooked reports whether the package of k is among what is used. The caller holds mu.
-func (s *Spool) isBooked(k archive.Key) bool {
-	return s.complete || s.early[k] || bytes.Compare(k[:], s.counted[:]) <= 0
-}
-
-// UsedBy returns the bytes of the packages of a service queue.
-func (s *Spool) UsedBy(queue string) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.used[queue]
 }
 
 // Used returns the bytes of all packages.
@@ -344,6 +325,8 @@ func (s *Spool) HasDigest(ctx context.Context, r ledger.Route, k archive.Key, re
 
 // RemovePackage removes the package of k, if any.
 func (s *Spool) RemovePackage(r ledger.Route, k archive.Key, queue string) error {
+	s.counting.Lock()
+	defer s.counting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := PackageName(r, k)
@@ -352,7 +335,7 @@ func (s *Spool) RemovePackage(r ledger.Route, k archive.Key, queue string) error
 	if err := s.names.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove package: %w", err)
 	}
-	if s.isBooked(k) {
+	if s.complete {
 		s.used[queue] -= size
 	}
 	if s.waiting[queue].key == k {
