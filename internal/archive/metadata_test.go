@@ -282,3 +282,13 @@ func TestLeadsOn_I8_SameObjectElsewhere(t *testing.T) {
 	kit.Check(t, !PresignedURL("https://b.example/k.zip").LeadsToSameObject("https://b.example/"),
 		"the root is no object behind a bucket")
 }
+
+// TestFoldName_I19: names that a file system takes for one name fold to one text.
+func TestFoldName_I19(t *testing.T) {
+	for _, r := range []struct {
+		a, b string
+		same bool
+	}{{"Rechnung", "RECHNUNG", true}, {"Mu\u0308ller", "M\u00fcLLER", true}, {"Maße", "Masse", false}, {"a\u212a", "AK", true}, {"a", "b", false}} {
+		kit.Want(t, r.a+" and "+r.b+" are the same", FoldName(r.a) == FoldName(r.b), r.same)
+	}
+}

@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // This file is the only list of names that say something about a file before it
@@ -215,4 +218,17 @@ func CompanionOf(name string) string {
 // invoice.
 func IsContentName(name string) bool {
 	return !IsSystemJunk(name) && !IsUnfinished(name) && !IsPlaceholder(name) && CompanionOf(name) == ""
+}
+
+// FoldName maps names that some file system takes for the same to one text: NFC,
+// and for each letter the least of its capital and small forms. ß stays apart
+// from ss: no file system mixes them up, and Maße.pdf may be next to Masse.pdf.
+func FoldName(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, norm.NFC.String(name))
 }

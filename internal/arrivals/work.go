@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/custody"
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 )
@@ -129,7 +130,7 @@ func (w *work) postponeLocal(ctx context.Context, code string, err error) error 
 		return nil
 	case isDamaged:
 		code, err = causeDamagedFile, damaged
-	case custody.IsFull(err):
+	case durable.IsFull(err):
 		code = whenFull[code]
 	}
 	return w.postpone(ctx, ledger.Cause{Code: code, Text: err.Error()})

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 )
@@ -163,11 +161,6 @@ func (h *Holding) Definition(raw []byte) (File, error) {
 		return File{}, fmt.Errorf("keep %s: %w", filepath.Join(h.path, f.Stored), err)
 	}
 	return f, nil
-}
-
-// IsFull reports whether an error means that the disk or the quota is full. What came can be downloaded again when there is room.
-func IsFull(err error) bool {
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
 }
 
 // StoredName makes the name of a file harmless: its number in the list, and what is left of the service's name.

@@ -10,9 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
-
+	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 )
 
@@ -94,7 +92,7 @@ const (
 )
 
 func (t *usedNames) hash(name string) uint64 {
-	return maphash.String(t.seed, cases.Fold().String(norm.NFC.String(name)))
+	return maphash.String(t.seed, archive.FoldName(name))
 }
 
 func (t *usedNames) has(name string) bool {

@@ -14,9 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
-
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 )
@@ -201,14 +198,13 @@ func (r readWhile) Read(b []byte) (int, error) {
 // there, isThere is true. Names that differ only in case or in how accents are
 // stored count as taken.
 func (f *Folder) findPlaceFor(ctx context.Context, in archive.DropFolder) (name string, isThere bool, err error) {
-	fold := func(name string) string { return cases.Fold().String(norm.NFC.String(name)) }
 	taken := map[string]bool{}
-	if err := f.root.EachName(func(name string) error { taken[fold(name)] = true; return nil }); err != nil {
+	if err := f.root.EachName(func(name string) error { taken[archive.FoldName(name)] = true; return nil }); err != nil {
 		return "", false, err
 	}
 	for n := 1; ; n++ {
 		name := withNumber(in.Name, n)
-		if !taken[fold(name)] {
+		if !taken[archive.FoldName(name)] {
 			return name, false, nil
 		}
 		if isThere, err := f.isPut(ctx, name, in); err != nil || isThere {

@@ -8,7 +8,6 @@ import (
 	"path"
 	"strings"
 
-	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
@@ -63,7 +62,7 @@ type copyNames struct {
 }
 
 func newCopyNames(sidecar string) *copyNames {
-	return &copyNames{taken: map[string]bool{foldName(sidecar): true}}
+	return &copyNames{taken: map[string]bool{archive.FoldName(sidecar): true}}
 }
 
 func (n *copyNames) choose(name string) string {
@@ -79,13 +78,10 @@ func (n *copyNames) choose(name string) string {
 		}, "file "+name)
 	}
 	for chosen, i := name, 2; ; chosen, i = fmt.Sprintf("%d %s", i, name), i+1 {
-		if !n.taken[foldName(chosen)] {
-			n.taken[foldName(chosen)] = true
+		if !n.taken[archive.FoldName(chosen)] {
+			n.taken[archive.FoldName(chosen)] = true
 			n.all = append(n.all, chosen)
 			return chosen
 		}
 	}
 }
-
-// foldName maps names that people take for one to the same text.
-func foldName(name string) string { return cases.Fold().String(norm.NFC.String(name)) }

@@ -1,6 +1,8 @@
 package durable
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -11,4 +13,9 @@ func FreeBytes(path string) int64 {
 		return -1
 	}
 	return int64(st.Bavail) * st.Bsize
+}
+
+// IsFull reports whether an error means that the disk or the quota is full.
+func IsFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
 }

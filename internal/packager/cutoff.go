@@ -106,7 +106,7 @@ func (l *listing) noteEnding(f foundFile, ending archive.Ending) error {
 
 // isVouched reports whether a list gives the SHA-256 of a file: one that differs is refused.
 func (l *listing) isVouched(path string) bool {
-	for _, w := range l.lists[foldName(path)] {
+	for _, w := range l.lists[archive.FoldName(path)] {
 		if !w.sha256.IsZero() {
 			return true
 		}

@@ -46,11 +46,11 @@ func (f *sidecarReader) readFilesField(field string, v *strictjson.Value) {
 		if w.path == "" {
 			continue
 		}
-		if seen[foldName(w.path)] {
+		if seen[archive.FoldName(w.path)] {
 			f.addFault(item.At, each, "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two")
 			continue
 		}
-		seen[foldName(w.path)] = true
+		seen[archive.FoldName(w.path)] = true
 		w.by = Fault{File: f.name, Field: each}
 		// Finding a line costs a walk through the sidecar.
 		if i < maxFaults {
@@ -145,11 +145,11 @@ func readManifest(name string, src []byte) (all []listedFile, faults []Fault) {
 		case !ok:
 			by.Brief, by.Text, by.Advice = "manifest unreadable", "this line is not a SHA-256, two spaces and a file's name", "Write the manifest again with sha256sum"
 			faults = append(faults, by)
-		case seen[foldName(w.path)]:
+		case seen[archive.FoldName(w.path)]:
 			by.Brief, by.Text, by.Advice = "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two lines"
 			faults = append(faults, by)
 		default:
-			seen[foldName(w.path)] = true
+			seen[archive.FoldName(w.path)] = true
 			w.by = by
 			all = append(all, w)
 		}
@@ -177,7 +177,7 @@ func groupByName(all ...[]listedFile) listsByName {
 	m := listsByName{}
 	for _, ws := range all {
 		for _, w := range ws {
-			m[foldName(w.path)] = append(m[foldName(w.path)], w)
+			m[archive.FoldName(w.path)] = append(m[archive.FoldName(w.path)], w)
 		}
 	}
 	return m
@@ -187,12 +187,12 @@ func groupByName(all ...[]listedFile) listsByName {
 func (l *listing) findMissing(all []listedFile) (gone []listedFile) {
 	have := map[string]bool{}
 	for _, f := range l.allFiles() {
-		have[foldName(f.path)] = true
+		have[archive.FoldName(f.path)] = true
 	}
 	for _, w := range all {
-		if !have[foldName(w.path)] {
+		if !have[archive.FoldName(w.path)] {
 			gone = append(gone, w)
-			have[foldName(w.path)] = true // reported once
+			have[archive.FoldName(w.path)] = true // reported once
 		}
 	}
 	return gone
@@ -201,7 +201,7 @@ func (l *listing) findMissing(all []listedFile) (gone []listedFile) {
 // compareFile compares a file that was read with what the lists say about it.
 func (m listsByName) compareFile(f archive.File) []Fault {
 	var faults []Fault
-	for _, w := range m[foldName(f.Path)] {
+	for _, w := range m[archive.FoldName(f.Path)] {
 		said := ""
 		switch {
 		case w.size >= 0 && w.size != f.Size:

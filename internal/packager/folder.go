@@ -101,7 +101,7 @@ func (d *droppedFolder) readManifestAndMarker() (manifest []listedFile, err erro
 }
 
 // isListed reports whether the sidecar or the manifest names a file.
-func (d *droppedFolder) isListed(path string) bool { return len(d.lists[foldName(path)]) > 0 }
+func (d *droppedFolder) isListed(path string) bool { return len(d.lists[archive.FoldName(path)]) > 0 }
 
 // readSmallFile reads a small file whole. It returns nil where there is no such file, and for a file that is too large, to which
 // it adds a fault.
@@ -225,7 +225,7 @@ func nearSidecar(name, sidecar string) bool {
 func (d *droppedFolder) checkLists(manifest []listedFile) {
 	all := slices.Concat(d.form.listedFiles, manifest)
 	for _, w := range d.listing.findMissing(all) {
-		if slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return foldName(f.File) == foldName(w.path) }) {
+		if slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return archive.FoldName(f.File) == archive.FoldName(w.path) }) {
 			// It is there, and has a fault already.
 			continue
 		}

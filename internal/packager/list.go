@@ -240,7 +240,7 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 		return false
 	}
 	// Windows ignores points and spaces at the end.
-	key := foldName(strings.TrimRight(name, ". "))
+	key := archive.FoldName(strings.TrimRight(name, ". "))
 	if other, ok := twins[key]; ok {
 		l.addFault(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters, the way accents are stored, or points and spaces at its end", showName(other)),
 			"Rename one of them")
@@ -406,18 +406,6 @@ func isVaultdNote(name string) bool {
 		return true
 	}
 	return false
-}
-
-// foldName maps names that some file system takes for the same to one text: NFC, and for each letter the least of its
-// capital and small forms. ß stays apart from ss: no file system mixes them up, and Maße.pdf may lie beside Masse.pdf.
-func foldName(name string) string {
-	return strings.Map(func(r rune) rune {
-		least := r
-		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-			least = min(least, next)
-		}
-		return least
-	}, norm.NFC.String(name))
 }
 
 func changedError(disk string) error { return fmt.Errorf("%q: %w", disk, ErrChanged) }

@@ -308,17 +308,17 @@ func (s *Spool) HasDigest(ctx context.Context, r ledger.Route, k archive.Key, re
 	}
 	defer f.Close() // read-only
 	h := sha256.New()
-	for {
+	for read := int64(0); ; {
 		began := time.Now()
 		n, err := io.CopyN(h, f, 1<<20)
-		if errors.Is(err, io.EOF) {
+		if read += n; errors.Is(err, io.EOF) {
 			return archive.Digest(h.Sum(nil)) == recorded.SHA256, nil
 		}
 		if err = errors.Join(err, context.Cause(ctx)); err == nil {
 			err = pace(time.Since(began))
 		}
 		if err != nil {
-			return false, fmt.Errorf("read package after %d bytes: %w", n, err)
+			return false, fmt.Errorf("read package after %d bytes: %w", read, err)
 		}
 	}
 }

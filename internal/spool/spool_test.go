@@ -93,6 +93,20 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 	kit.Check(t, err == nil && len(left) == 3, "left %v, %v", left, err)
 }
 
+// I12: an examination that ends early says how far it came in the file.
+func TestSpool_I12_SaysHowFarItRead(t *testing.T) {
+	s, k := openSpool(t, t.TempDir()), archive.NewKey(time.UnixMilli(1))
+	kit.Must(t, os.WriteFile(filepath.Join(s.dir, PackageName(ledger.Vault, k)), make([]byte, 5<<20), 0o600))
+	pieces := 0
+	_, err := s.HasDigest(t.Context(), ledger.Vault, k, archive.Package{}, func(time.Duration) error {
+		if pieces++; pieces == 3 {
+			return errors.New("not now")
+		}
+		return nil
+	})
+	kit.Holds(t, fmt.Sprint(err), "after 3145728 bytes: not now")
+}
+
 // openSpool opens the spool of a state directory.
 func openSpool(t *testing.T, stateDir string) *Spool {
 	t.Helper()

@@ -3,6 +3,8 @@ package boltledger
 import (
 	"fmt"
 
+	"vaultd/internal/durable"
+
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +22,7 @@ func (l *Ledger) Reserve(room int64) (held int64, err error) {
 			err := unix.Fallocate(int(l.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, tx.Size(), held)
 			switch {
 			case err == unix.EINTR:
-			case err != unix.ENOSPC && err != unix.EDQUOT && err != unix.EFBIG:
+			case !durable.IsFull(err):
 				return err
 			case held < leastReserve:
 				held = 0
