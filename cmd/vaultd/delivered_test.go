@@ -170,7 +170,7 @@ drops:
 // hear lets the network say something of an item.
 func hear(i *fill.Item, at time.Time, response, action string, properties ...archive.NamedValue) ledger.Entry {
 	e := i.Entry()
-	return i.Apply(at, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID(action + i.Name), Document: e.NetworkNumber(),
+	return i.Apply(at, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID(action + i.Name), Document: e.OwnNumber(),
 		Response: response, Action: action, Properties: properties}})
 }
 

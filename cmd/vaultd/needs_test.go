@@ -77,7 +77,7 @@ func (w *needWorld) add(r ledger.Route) *fill.Item {
 // hear lets the network say something of the item.
 func (w *needWorld) hear(response, action string) {
 	e := w.item.Entry()
-	w.item.Apply(needNoon, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID(action), Document: e.NetworkNumber(), Response: response, Action: action}})
+	w.item.Apply(needNoon, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID(action), Document: e.OwnNumber(), Response: response, Action: action}})
 }
 
 // end brings an item to its good end.

@@ -45,35 +45,6 @@ type Settings struct {
 	Retention         archive.Retention // for how long the archive keeps what came from it; zero: unknown
 }
 
-// TakesFiles reports whether single files are taken here, and not folders.
-func (s Settings) TakesFiles() bool { return s.Route == ledger.PDF }
-
-// keeps is the kind of what is done with here.
-func (s Settings) keeps() drop.Kind {
-	if s.Route == ledger.PDF || s.Route == ledger.Network {
-		return drop.Delivered
-	}
-	return drop.Archived
-}
-
-// findFault returns what is wrong with the rules for what is dropped here; empty: nothing.
-func (s Settings) findFault() string {
-	if s.TakesFiles() {
-		if s.Receiving == "" || s.Notify == "" {
-			return "receiving or notify is missing"
-		}
-		return ""
-	}
-	faults := s.Rules.FindFaults()
-	if s.Route == ledger.Network {
-		faults = s.networkRules().FindFaults()
-	}
-	if len(faults) > 0 {
-		return faults[0].Field + " " + faults[0].Text
-	}
-	return ""
-}
-
 // networkRules are the rules for the folders that are dropped here for the business network.
 func (s Settings) networkRules() packager.NetworkRules {
 	rules := s.Network
@@ -173,7 +144,7 @@ func New(settings Settings, shared *Shared) (*Drop, error) {
 	settings.Route = cmp.Or(settings.Route, ledger.Vault)
 	settings.Rules.Vault = settings.Vault
 	settings.Rules.CutOffPatience, settings.Rules.Now = 10*settings.Settle, func() time.Time { return shared.Now().Wall }
-	if fault := settings.findFault(); fault != "" {
+	if fault := settings.form().findFault(settings); fault != "" {
 		return nil, fmt.Errorf("drop %s: %s", settings.Name, fault)
 	}
 	d := &Drop{Handle: NewHandle(settings, shared)}
@@ -185,9 +156,7 @@ func New(settings Settings, shared *Shared) (*Drop, error) {
 		IsComplete: d.isComplete, CheckDropFolder: d.CheckUsable, OnChange: func() { shared.OnChange(settings.Name) }, OpenEvents: shared.Events,
 		FirstSeen: shared.Scans.firstSeen(settings),
 	}
-	if settings.TakesFiles() {
-		cfg.Kind, cfg.Complete, cfg.IsComplete = watch.Files, watch.Quiet, d.isPDFComplete
-	}
+	settings.form().watch(d, &cfg)
 	if d.watcher, err = watch.New(cfg); err != nil {
 		return nil, fmt.Errorf("drop %s: %w", settings.Name, err)
 	}
@@ -201,9 +170,7 @@ func (d *Drop) ForEngine() ingest.Drop {
 		Name: s.Name, Route: s.Route, Vault: s.Vault, Settle: s.Settle, Holds: s.Holds, Grace: s.Grace, Disposes: s.Disposes,
 		Packer: &Packer{d.Handle}, Mover: &Mover{d.Handle}, Unavailable: d.Unavailable,
 	}
-	if s.TakesFiles() {
-		e.SendsAgain, e.Request = s.SendsSamePDF, archive.PDFRequest{Receiving: s.Receiving, Notify: s.Notify}.Encode()
-	}
+	s.form().fit(s, &e)
 	return e
 }
 

@@ -12,8 +12,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
-	"vaultd/internal/ledger"
-	"vaultd/internal/packager"
 	"vaultd/internal/statedir"
 	"vaultd/internal/watch"
 )
@@ -42,17 +40,8 @@ var (
 
 // NewHandle returns the handle of a drop folder, which is not open yet.
 func NewHandle(settings Settings, shared *Shared) *Handle {
-	rules := watch.Rules{Sidecar: settings.Rules.Sidecar, IsJunk: packager.IsJunkName}
-	if settings.TakesFiles() {
-		rules.Sidecar = ""
-	}
-	if settings.TakesFiles() || settings.Route == ledger.Network {
-		isChecked := settings.Route.IsNotified()
-		rules.IsJunk = func(name string) bool {
-			return packager.IsJunkName(name) || drop.IsNoteName(name) || isChecked && drop.IsValidationName(name)
-		}
-	}
-	rules.Opens = shared.Opens
+	form := settings.form()
+	rules := watch.Rules{Sidecar: form.sidecar(settings), IsJunk: form.isJunk, Opens: shared.Opens}
 	return &Handle{Settings: settings, shared: shared, why: errNotOpened, scanRules: rules}
 }
 
@@ -145,7 +134,7 @@ func (h *Handle) openFolder() (*drop.Folder, error) {
 	}
 	// After a crash here the mark is the former one, the new one, or missing. The next start writes a missing one, because the marker
 	// does not exist yet.
-	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group, AcceptsMountModes: h.Settings.AcceptsMountModes, TakesFiles: h.Settings.TakesFiles(), Keeps: h.Settings.keeps(),
+	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group, AcceptsMountModes: h.Settings.AcceptsMountModes, TakesFiles: h.Settings.form().takesFiles(), Keeps: h.Settings.form().keeps(),
 		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, ReceiptKeys: m.ReceiptKeys, HasWorkedHere: known, Hook: h.shared.FileFault})
 	h.shared.Takeover.NoteForeignMark(err)
 	if err != nil {

@@ -103,9 +103,11 @@ func (d *Drop) claimItem(ctx context.Context, w watch.Item) error {
 	if err := d.checkClosed(f, w.Name); err != nil {
 		return err
 	}
-	if d.Settings.TakesFiles() {
-		return d.claimFile(ctx, f, w)
-	}
+	return d.Settings.form().claim(ctx, d, f, w)
+}
+
+// claimFolder claims a folder and asks for its entry.
+func (d *Drop) claimFolder(ctx context.Context, f *drop.Folder, w watch.Item) error {
 	// When this returns, the claim is durable. After a crash here the next start finds the folder in one of the two places.
 	c, err := f.ClaimFolder(w.Name, d.shared.Now().Wall)
 	d.endOnSyncError(err)
@@ -207,7 +209,7 @@ func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Item) error 
 		return err
 	}
 	defer folder.Close() // read-only
-	missing, err := d.findMissingFiles(folder)
+	missing, err := d.Settings.form().findMissing(d.Settings, folder)
 	if _, refused := errors.AsType[*packager.Refusal](err); refused {
 		return watch.ErrNoFileList // it may be half written; if it stays so, packing it says what is wrong
 	}
@@ -222,13 +224,6 @@ func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Item) error 
 		text += ", named in its list"
 	}
 	return errors.New(text)
-}
-
-func (d *Drop) findMissingFiles(folder *os.Root) (missing []string, err error) {
-	if d.Settings.Route == ledger.Network {
-		return packager.FindMissingNetworkFiles(folder, d.Settings.networkRules())
-	}
-	return packager.FindMissingFiles(folder, d.Settings.Rules)
 }
 
 // ClaimAgain implements operator.Drop.

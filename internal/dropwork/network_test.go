@@ -297,7 +297,7 @@ func TestNetwork_I12_TracesOfADocument(t *testing.T) {
 	kit.Must(t, errors.Join(os.WriteFile(filepath.Join(dir, "document.json"), []byte(networkDocument), 0o600), os.WriteFile(filepath.Join(dir, "r.pdf"), []byte("%PDF"), 0o600)))
 	root := kit.Value(os.OpenRoot(dir))(t)
 	defer root.Close() // read-only
-	x := kit.Value(Settings{Route: ledger.Network, Network: networkChecks}.readTraces(t.Context(), root))(t)
+	x := kit.Value(documents{}.readTraces(t.Context(), Settings{Network: networkChecks}, root))(t)
 	files := kit.Value(x.Files(t.Context()))(t)
 	kit.Want(t, "number, files", []any{x.AsRead.Number, len(files), files[0].Path}, []any{"RE-4711", 1, "r.pdf"})
 	kit.Check(t, (archive.Document{SenderName: "Müller", Date: "2026-10-31T00:00:00Z"}).NetworkNumberDigest().IsZero(),

@@ -26,7 +26,7 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 		for _, line := range lines {
 			text += "Look at this as well: " + line + ".\n"
 		}
-		return addValidation(e, drop.ReasonNote(text)), nil
+		return formOf(e.Route).addNotes(e, []drop.NoteFile{drop.ReasonNote(text)}), nil
 	}
 	if e.State == ledger.Delivered {
 		return m.deliveryNotes(e, doc, differs)
@@ -52,16 +52,8 @@ func (m *Mover) deliveryNotes(e ledger.Entry, doc ledger.Document, differs []dro
 	for _, d := range differs {
 		note.Differs = append(note.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
 	}
-	return addValidation(e, drop.NoteFile{Name: "_DELIVERED.json", Data: proof.Sign(note.Encode(), m.shared.Ledger)}, drop.DeliveryNote(m.deliveryText(e, note))), nil
-}
-
-// addValidation adds that no file of a check belongs to a folder of the business network, unless one was put there for its present end. In other drops
-// a file of such a name is a person's.
-func addValidation(e ledger.Entry, notes ...drop.NoteFile) []drop.NoteFile {
-	if e.Route.IsNotified() && e.Validation != ledger.ValidationIsKept {
-		notes = append(notes, drop.NoValidation())
-	}
-	return notes
+	record := drop.NoteFile{Name: "_DELIVERED.json", Data: proof.Sign(note.Encode(), m.shared.Ledger)}
+	return formOf(e.Route).addNotes(e, []drop.NoteFile{record, drop.DeliveryNote(m.deliveryText(e, note))}), nil
 }
 
 // deliveryText is the delivery note for a person who opens it with a double click.

@@ -18,7 +18,6 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
-	"vaultd/internal/spool"
 )
 
 var _ ingest.Packer = (*Packer)(nil)
@@ -94,7 +93,7 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry) (s packager.Se
 	}
 	defer p.shared.Spool.EndPackage(e.Route, e.Key, queue, most)
 	// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
-	s, err = p.Settings.build(ctx, e, dir.Root(), p.shared.Spool.Dir())
+	s, err = p.Settings.form().build(ctx, p.Settings, e, dir.Root(), p.shared.Spool.Dir())
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		files, owners := p.readRefused(ctx, dir.Root())
 		return s, &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()},
@@ -108,25 +107,6 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry) (s packager.Se
 		return s, p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
 	}
 	return s, nil
-}
-
-// build packs what was claimed for e, in the way of the drop's route.
-func (s Settings) build(ctx context.Context, e ledger.Entry, root *os.Root, to *durable.Dir) (packager.Sealed, error) {
-	name := spool.PackageName(e.Route, e.Key)
-	switch {
-	case s.TakesFiles():
-		return packager.BuildPDF(ctx, root, s.pdfRules(), to, name)
-	case s.Route != ledger.Network:
-		return packager.BuildPackage(ctx, root, s.Rules, to, name)
-	}
-	rules := s.networkRules()
-	rules.Folder = e.Folder
-	if e.WasSealed() {
-		// What its files are is in its document since then, and it is not
-		// judged by what a document may hold today: its digest is.
-		rules.TypeFiles, rules.Check = nil, func([]byte) []packager.DocumentFault { return nil }
-	}
-	return packager.BuildNetwork(ctx, root, rules, to, name)
 }
 
 // largestPackage returns how many bytes the package of a folder takes at most:
@@ -154,7 +134,7 @@ func largestPackage(root *os.Root) int64 {
 // readRefused returns the files of a refused folder, by which it is recognised when
 // it is dropped again, and their owners; none where they cannot be read.
 func (p *Packer) readRefused(ctx context.Context, root *os.Root) (files []archive.File, owners []uint32) {
-	t, err := p.Settings.readTraces(ctx, root)
+	t, err := p.Settings.form().readTraces(ctx, p.Settings, root)
 	if err != nil {
 		return nil, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -172,7 +171,7 @@ func readRejection(l Entries, k archive.Key) (*rejection, error) {
 		return nil, err
 	}
 	r := &rejection{read: doc.AsRead}
-	if e.Route != ledger.PDF && len(doc.Metadata) > 0 {
+	if len(doc.Metadata) > 0 {
 		m, err := present.ParseMetadata(e, doc)
 		if err != nil {
 			return nil, err
@@ -216,7 +215,7 @@ func (d *Drop) findCorrected(ctx context.Context, f *drop.Folder, c drop.Claimed
 		return nil, err
 	}
 	defer dir.Close() // read-only
-	t, err := d.Settings.readTraces(ctx, dir.Root())
+	t, err := d.Settings.form().readTraces(ctx, d.Settings, dir.Root())
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +260,7 @@ func (d *Drop) findBySharedFiles(ctx context.Context, key archive.Key, t package
 			return nil, err
 		}
 		rejected := slices.DeleteFunc(doc.Files, func(f archive.File) bool {
-			return !d.Settings.TakesFiles() && strings.EqualFold(f.Path, d.Settings.Rules.Sidecar)
+			return strings.EqualFold(f.Path, d.Settings.form().sidecar(d.Settings))
 		})
 		if !ok || !isCorrectable(e) || slices.ContainsFunc(rejected, func(f archive.File) bool { return !has(f) }) {
 			continue
@@ -315,15 +314,4 @@ func isSameInvoice(a, b archive.AsRead) bool {
 // the same files make them the same invoice.
 func isOtherNumber(a, b archive.AsRead) bool {
 	return a.Number != "" && b.Number != "" && archive.PlainText(a.Number) != archive.PlainText(b.Number)
-}
-
-// readTraces reads by what a folder of this drop is recognised.
-func (s Settings) readTraces(ctx context.Context, root *os.Root) (packager.Traces, error) {
-	switch {
-	case s.TakesFiles():
-		return packager.ReadPDFTraces(ctx, root, s.pdfRules())
-	case s.Route == ledger.Network:
-		return packager.ReadNetworkTraces(ctx, root, s.networkRules())
-	}
-	return packager.ReadTraces(ctx, root, s.Rules)
 }

@@ -224,7 +224,7 @@ func (c *Engine) storeFile(ctx context.Context, o outgoing, f archive.File) (arc
 	// The POST: FilesIntended is committed. A crash from here until the document is
 	// announced leaves it open whether the service has the file. The next start
 	// stores it again, and no document ever names the first copy.
-	id, err := c.routeOf(e).Sender.StoreFile(ctx, e.NetworkNumber(), o.pkg, f)
+	id, err := c.routeOf(e).Sender.StoreFile(ctx, e.OwnNumber(), o.pkg, f)
 	if err == nil {
 		c.noteTaken(e)
 		return id, nil
@@ -257,7 +257,7 @@ func (c *Engine) sendDocument(ctx context.Context, o outgoing) []ledger.Change {
 	// The POST: DocumentIntended is committed with the digest of these bytes. A crash from here until the outcome is committed leaves it
 	// open whether the service has the document. The next start sends the same bytes under the same number.
 	noting, request := apicall.NoteRequests(ctx)
-	err := sender.SendDocument(noting, e.NetworkNumber(), o.body)
+	err := sender.SendDocument(noting, e.OwnNumber(), o.body)
 	if err == nil {
 		c.noteTaken(e)
 		return []ledger.Change{c.newChange(e, ledger.DocumentTaken{Request: request.Last()})}
@@ -287,10 +287,10 @@ func (c *Engine) judgeRefusedDocument(ctx context.Context, o outgoing, fault *ap
 		return ledger.DocumentTaken{WasKnown: true}
 	case numberTaken:
 		return ledger.DocumentRefused{Cause: ledger.Cause{Code: ledger.CauseNumberTaken, Text: fmt.Sprintf(
-			"the network has a document under the number %s already, which this ledger did not send: another vaultd may have, or a lost part of this ledger: %s", o.entry.NetworkNumber(), fault.Error())}}
+			"the network has a document under the number %s already, which this ledger did not send: another vaultd may have, or a lost part of this ledger: %s", o.entry.OwnNumber(), fault.Error())}}
 	// Assumption: a sender may fetch its own document. If it may not, nothing
 	// is concluded, and an operator is asked.
-	case before && c.routeOf(o.entry).Sender.HasDocument(ctx, o.entry.NetworkNumber(), o.body):
+	case before && c.routeOf(o.entry).Sender.HasDocument(ctx, o.entry.OwnNumber(), o.body):
 		return ledger.DocumentTaken{WasKnown: true}
 	}
 	return c.wordRefusal(o.entry, "", fault, func(why ledger.Cause) ledger.Event { return ledger.DocumentRefused{Cause: why} })

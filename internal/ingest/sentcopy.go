@@ -57,7 +57,7 @@ func (c *Engine) putCopy(ctx context.Context, d Drop, e ledger.Entry, doc ledger
 		return err
 	}
 	row := c.routeOf(e)
-	out := SentCopy{Key: e.Key, ID: archive.DeriveSentID(e.NetworkNumber()), Metadata: doc.Metadata}
+	out := SentCopy{Key: e.Key, ID: archive.DeriveSentID(e.OwnNumber()), Metadata: doc.Metadata}
 	if len(doc.ControlFiles) == 0 {
 		return errors.New("the ledger does not list the files of the document")
 	}

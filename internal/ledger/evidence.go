@@ -9,6 +9,9 @@ type evidence interface {
 	// allows reports whether ev can happen to e, as far as that depends on the
 	// route.
 	allows(e *Entry, ev Event) bool
+	// number is the number of ours under which the document goes; empty: the
+	// service gives the numbers.
+	number(e Entry) archive.RemoteID
 	// begin is the step of a sealed document.
 	begin(e Entry) Step
 	// await is the step of a document that the service has, or may have. None:
@@ -80,6 +83,8 @@ func (list) allows(_ *Entry, ev Event) bool {
 	}
 	return !isByNumber(ev)
 }
+
+func (list) number(Entry) archive.RemoteID { return "" }
 
 func (list) begin(e Entry) Step {
 	if e.asksAgain() || e.waitsForProgress() {
@@ -169,6 +174,8 @@ func (none) allows(_ *Entry, ev Event) bool {
 	return !isByNumber(ev)
 }
 
+func (none) number(Entry) archive.RemoteID { return "" }
+
 func (none) begin(Entry) Step { return Register }
 
 func (none) await(Entry) Step { return NoStep } // a person is called at once, so nothing waits
@@ -213,6 +220,8 @@ func (repeatable) allows(e *Entry, ev Event) bool {
 	}
 	return true
 }
+
+func (repeatable) number(e Entry) archive.RemoteID { return archive.NewBumID(e.ID.String()) }
 
 func (repeatable) begin(Entry) Step { return Upload } // its number is ours: there is nothing to register
 

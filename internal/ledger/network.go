@@ -58,11 +58,12 @@ func (e *Entry) underPresentNumber() *Registration {
 // MayBeSentByLostPart reports whether the part of the entry's life that the ledger lost may have sent the document under its present number,
 // which the ledger does not list. Then a notification may still tell what became of it, and [RegistrationFound] lists the number.
 func (e Entry) MayBeSentByLostPart() bool {
-	return e.NeedsReconcile && e.Route.IsNotified() && e.State == Quarantined && !e.ID.IsZero() && e.underPresentNumber() == nil
+	return e.NeedsReconcile && e.OwnNumber() != "" && e.State == Quarantined && !e.ID.IsZero() && e.underPresentNumber() == nil
 }
 
-// NetworkNumber returns the number under which the document goes to the network, see [archive.NewBumID]. It is the same each time.
-func (e Entry) NetworkNumber() archive.RemoteID { return archive.NewBumID(e.ID.String()) }
+// OwnNumber returns the number of ours under which the document goes to its
+// service, the same each time. It is empty where the service gives the numbers.
+func (e Entry) OwnNumber() archive.RemoteID { return e.evidence().number(e) }
 
 // FilesIntended is committed before the POSTs with the files of the document
 // that are not stored yet.
@@ -134,7 +135,7 @@ func (ev DocumentIntended) apply(e *Entry, at archive.Instant) error {
 		r = e.underPresentNumber()
 	}
 	if r == nil {
-		e.Registrations = append(e.Registrations, Registration{Ticket: archive.Ticket{Remote: e.NetworkNumber(), Sent: archive.Instant{Wall: at.Wall}}, Generation: e.Generation})
+		e.Registrations = append(e.Registrations, Registration{Ticket: archive.Ticket{Remote: e.OwnNumber(), Sent: archive.Instant{Wall: at.Wall}}, Generation: e.Generation})
 		r = e.Current()
 	}
 	// After a crash the network may have the document. The next start sends the same bytes under the same number.
@@ -275,7 +276,7 @@ func (ev NotificationSeen) apply(e *Entry, at archive.Instant) error {
 // document, and what is told of it is for whoever sent that.
 func (e Entry) IsOwnNumber(number archive.RemoteID) bool {
 	r := e.findRegistration(number)
-	return r != nil && r.Generation == e.Generation && !(e.State == Quarantined && e.Cause.Code == CauseNumberTaken)
+	return e.OwnNumber() != "" && r != nil && r.Generation == e.Generation && !(e.State == Quarantined && e.Cause.Code == CauseNumberTaken)
 }
 
 // awaitsWord reports whether the state is one that a notification about r may end.

@@ -103,13 +103,13 @@ func TestReleased_I2_SameNumberAgain(t *testing.T) {
 	e := applied(t, networkEntry(), body, ReconcileRequired{}, Reconciled{})
 	kit.Need(t, e.State == Quarantined && e.Cause.Code == CauseDeliveryUnknown,
 		"%s because of %+v, want %s because of %s", e.State, e.Cause, Quarantined, CauseDeliveryUnknown)
-	number := e.NetworkNumber()
+	number := e.OwnNumber()
 	e = applied(t, e, Released{byPerson})
-	if e.State != Packaged || e.NetworkNumber() != number {
-		t.Errorf("%s under %s, was %s", e.State, e.NetworkNumber(), number)
+	if e.State != Packaged || e.OwnNumber() != number {
+		t.Errorf("%s under %s, was %s", e.State, e.OwnNumber(), number)
 	}
 	e = applied(t, e, body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson})
-	kit.Check(t, e.NetworkNumber() != number && e.PossibleDouble && e.sentAs() == nil,
+	kit.Check(t, e.OwnNumber() != number && e.PossibleDouble && e.sentAs() == nil,
 		"entry = %+v, want another number than %s, and a possible double", e, number)
 	if e = applied(t, e, DocumentIntended{archive.Digest{9}}, DocumentTaken{}); e.State != Uploaded || len(e.Registrations) != 2 {
 		t.Errorf("entry = %+v, want it %s under a second number", e, Uploaded)
@@ -130,17 +130,17 @@ func TestCompareIdentity_DroppedAgain(t *testing.T) {
 // under the next number since.
 func TestReleased_I8_NumberTaken(t *testing.T) {
 	e := applied(t, networkEntry(), body)
-	first := e.NetworkNumber()
+	first := e.OwnNumber()
 	theirs := NotificationSeen{archive.Notification{AcknowledgementID: "a", Document: first, Response: "TechnicalAccept", Action: "Delivered"}}
 	kit.Want(t, "own, not yet taken", applied(t, e, theirs).State, Delivered)
 	for _, evs := range [][]Event{{DocumentRefused{Cause{Code: CauseNumberTaken}}}, {Released{byPerson}, DocumentIntended{archive.Digest{9}}}} {
 		e = applied(t, e, evs...)
 		if _, err := Transition(e, theirs, at(0)); !errors.Is(err, ErrIllegal) || e.IsOwnNumber(first) {
-			t.Errorf("%s under %s: told of %s: %v, own %t, want %v", e.State, e.NetworkNumber(), first, err, e.IsOwnNumber(first), ErrIllegal)
+			t.Errorf("%s under %s: told of %s: %v, own %t, want %v", e.State, e.OwnNumber(), first, err, e.IsOwnNumber(first), ErrIllegal)
 		}
 	}
-	if !e.IsOwnNumber(e.NetworkNumber()) || e.NetworkNumber() == first {
-		t.Errorf("%s, then %s", first, e.NetworkNumber())
+	if !e.IsOwnNumber(e.OwnNumber()) || e.OwnNumber() == first {
+		t.Errorf("%s, then %s", first, e.OwnNumber())
 	}
 }
 
@@ -153,7 +153,7 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 			if e.State != Quarantined || !e.MayBeSentByLostPart() {
 				t.Fatalf("%s, may be sent %v", e.State, e.MayBeSentByLostPart())
 			}
-			e = applied(t, e, RegistrationFound{Remote: e.NetworkNumber(), ID: e.ID}, Reconciled{})
+			e = applied(t, e, RegistrationFound{Remote: e.OwnNumber(), ID: e.ID}, Reconciled{})
 			kit.Need(t, e.State == Quarantined && !e.MayBeSentByLostPart() && !e.WasDocumentSent() && !e.PossibleDouble,
 				"entry = %+v, want it %s and certainly not sent", e, Quarantined)
 			kit.Want(t, "the network calls it delivered",

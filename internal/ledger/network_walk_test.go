@@ -89,7 +89,7 @@ func checkNetworkStep(t *testing.T, seed uint64, before, after Entry) {
 	switch {
 	case before.State.IsFinal() && after.State != before.State:
 		t.Fatalf("seed %d: I13: %s became %s", seed, before.State, after.State)
-	case after.NetworkNumber() != before.NetworkNumber() && !after.PossibleDouble:
+	case after.OwnNumber() != before.OwnNumber() && !after.PossibleDouble:
 		t.Fatalf("seed %d: I2: another number without a flag", seed)
 	case before.sentAs() != nil && after.Generation == before.Generation && after.Body != before.Body:
 		t.Fatalf("seed %d: I10: other bytes under one number", seed)

@@ -130,7 +130,7 @@ func byNetwork(e *Entry) {
 		e.Registrations = []Registration{{UploadIntents: 1, Fate: Succeeded, ClosedAt: epoch}}
 	}
 	if r := e.Current(); r != nil {
-		e.Body, r.Ticket = archive.Digest{7}, archive.Ticket{Remote: e.NetworkNumber(), Sent: at(0)}
+		e.Body, r.Ticket = archive.Digest{7}, archive.Ticket{Remote: e.OwnNumber(), Sent: at(0)}
 	}
 }
 
@@ -138,7 +138,7 @@ func byNetwork(e *Entry) {
 func taken(f Fate) func(*Entry) {
 	return func(e *Entry) {
 		if e.State == Rejected {
-			e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: e.NetworkNumber()}, UploadIntents: 1}}
+			e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: e.OwnNumber()}, UploadIntents: 1}}
 		}
 		if r := e.Current(); r != nil {
 			r.Fate = f
@@ -152,7 +152,7 @@ func copied(s CopyState) func(*Entry) { return func(e *Entry) { e.Copy = s } }
 
 // told is a notification about the document of the usual entry.
 func told(response, action string) NotificationSeen {
-	return NotificationSeen{archive.Notification{AcknowledgementID: "a", Document: usual(Packaged).NetworkNumber(), Kind: archive.NetworkInvoice, Response: response, Action: action,
+	return NotificationSeen{archive.Notification{AcknowledgementID: "a", Document: archive.NewBumID(usual(Packaged).ID.String()), Kind: archive.NetworkInvoice, Response: response, Action: action,
 		Description: "why", Properties: []archive.NamedValue{{Name: "DeliveryMeansCode", Value: "MailDelivery"}}}}
 }
 
@@ -265,8 +265,8 @@ var stateTable = []row{
 	{"outcome-late, old accepted", OutcomeLate{Act{Remote: "old"}, accepted}, "-  =  up =  up =  =  =  =  =  =  =  = ", orphan(Lapsed)},
 	{"outcome-late, refused", OutcomeLate{Act{Remote: "now"}, UploadRefused{}}, " -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
 	{"outcome-late, delivered", OutcomeLate{Act{Remote: "now"}, delivered}, "-  =  =  =  =  de de =  =  =  =  =  de", byPDF},
-	{"outcome-late, document taken", OutcomeLate{Act{Remote: usual(Packaged).NetworkNumber()}, DocumentTaken{}}, "-  =  =  =  =  up =  =  =  =  =  =  up", byNetwork},
-	{"outcome-late, document refused", OutcomeLate{Act{Remote: usual(Packaged).NetworkNumber()}, DocumentRefused{}}, "-  =  =  =  =  =  =  =  =  =  =  =  = ", byNetwork},
+	{"outcome-late, document taken", OutcomeLate{Act{Remote: archive.NewBumID(usual(Packaged).ID.String())}, DocumentTaken{}}, "-  =  =  =  =  up =  =  =  =  =  =  up", byNetwork},
+	{"outcome-late, document refused", OutcomeLate{Act{Remote: archive.NewBumID(usual(Packaged).ID.String())}, DocumentRefused{}}, "-  =  =  =  =  =  =  =  =  =  =  =  = ", byNetwork},
 	{"outcome-late, of a stranger", OutcomeLate{Act{Remote: "stranger"}, UploadRefused{}}, "- =  =  =  =  =  =  =  =  =  =  =  = ", nil},
 	{"outcome-late, a ticket", OutcomeLate{Act{}, TicketReceived{ticket("new")}}, "        -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
 
@@ -324,7 +324,7 @@ var stateTable = []row{
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"told of a stranger", NotificationSeen{archive.Notification{AcknowledgementID: "a", Document: "stranger", Response: "TechnicalAccept", Action: "Delivered"}}, "- - - - - - - - - - - - - ", byNetwork},
-	{"told without a number", NotificationSeen{archive.Notification{Document: usual(Packaged).NetworkNumber()}}, "- - - - - - - - - - - - - ", byNetwork},
+	{"told without a number", NotificationSeen{archive.Notification{Document: archive.NewBumID(usual(Packaged).ID.String())}}, "- - - - - - - - - - - - - ", byNetwork},
 	{"told of a PDF", told("TechnicalAccept", "Delivered"), "-  -  -  -  -  -  -  -  -  -  -  -  - ", byPDF},
 	{"told processing", told("TechnicalAccept", "ReceivedForProcessing"), "-  -  -  -  =  up =  =  =  =  -  =  up", byNetwork},
 	{"told delayed", told("TechnicalInformation", "DeliveryDelayed"), "-  -  -  -  =  up =  =  =  =  -  =  up", byNetwork},

@@ -276,7 +276,7 @@ func (p *Poller) findDocument(number archive.RemoteID) (key archive.Key, found b
 		return key, false, err
 	}
 	e, known, err := p.cfg.Ledger.Entry(key)
-	return key, known && e.Route.IsNotified() && e.IsOwnNumber(number), err
+	return key, known && e.IsOwnNumber(number), err
 }
 
 // commitOurs commits the notifications of entries of the ledger, and returns those that are committed. A number that was found to be another

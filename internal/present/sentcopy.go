@@ -20,7 +20,7 @@ func findSentCopy(l Ledger, e ledger.Entry) (*SentCopy, error) {
 	if e.Copy != ledger.CopyIsMade {
 		return nil, nil
 	}
-	key, known, err := l.FindByID(archive.DeriveSentID(e.NetworkNumber()))
+	key, known, err := l.FindByID(archive.DeriveSentID(e.OwnNumber()))
 	if err != nil || !known {
 		return &SentCopy{}, err
 	}

@@ -20,7 +20,7 @@ func (p *comparison) concludeEntries(ctx context.Context) error {
 		asked[v.Vault] = i
 	}
 	return p.Book.EntriesOldestFirst(func(e ledger.Entry) error {
-		if !e.Route.IsAsked() {
+		if e.Vault == "" { // there is no archive to ask
 			return p.concludeUnasked(ctx, e)
 		}
 		i, ok := asked[e.Vault]
@@ -82,7 +82,7 @@ func (p *comparison) concludeUnasked(ctx context.Context, e ledger.Entry) error 
 	if after.MayBeSentByLostPart() {
 		// Once the number is listed, a notification that still waits at the service tells what became of the document. Released by a person,
 		// it goes under this number again, and a service that has it says so.
-		change.Events = append(change.Events, ledger.RegistrationFound{Remote: after.NetworkNumber(), ID: after.ID})
+		change.Events = append(change.Events, ledger.RegistrationFound{Remote: after.OwnNumber(), ID: after.ID})
 	}
 	p.report.Cleared++
 	// What the entry is, where its folder lies and the end of the doubt are one change, as for an entry whose service was asked. After a crash

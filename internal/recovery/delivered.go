@@ -27,7 +27,7 @@ func (d Drop) parseDelivery(text []byte, environment string) (ev evidence, err e
 	ev, delivered, err := noted{note.Key, note.ID, note.Seen, note.Registered, note.Delivered, note.BumID, note.Files, note.Sent, note.FileOwners}.parse("delivery note", ledger.Delivered)
 	ev.event.Route, ev.event.UploadedAt, ev.event.PossibleDouble = note.Route, delivered, note.Double
 	if err == nil {
-		err = ev.useDelivery(note)
+		err = d.form().useDelivery(&ev, note)
 	}
 	if err != nil {
 		return ev, newBadReceipt("its delivery note lacks something, or is not as vaultd wrote it")
@@ -35,18 +35,22 @@ func (d Drop) parseDelivery(text []byte, environment string) (ev evidence, err e
 	return ev, nil
 }
 
-// useDelivery takes over what the note says by the way of its route alone.
-func (ev *evidence) useDelivery(note proof.Delivery) (err error) {
+// usePDF takes over what the delivery note of a PDF says.
+func (ev *evidence) usePDF(note proof.Delivery) error {
 	r := &ev.event
-	if note.Route == ledger.PDF {
-		if len(note.Files) != 1 || note.Receiving == "" || ev.doc.Files[0].SHA256 != r.Package.SHA256 {
-			return errors.New("something is missing")
-		}
-		r.Content, r.Metadata = r.Package.SHA256, archive.ReceivingDigest(note.Receiving)
-		// The address for notices is not in the note, and nothing is sent again by it.
-		ev.doc.Metadata = archive.PDFRequest{Receiving: note.Receiving}.Encode()
-		return nil
+	if len(note.Files) != 1 || note.Receiving == "" || ev.doc.Files[0].SHA256 != r.Package.SHA256 {
+		return errors.New("something is missing")
 	}
+	r.Content, r.Metadata = r.Package.SHA256, archive.ReceivingDigest(note.Receiving)
+	// The address for notices is not in the note, and nothing is sent again by it.
+	ev.doc.Metadata = archive.PDFRequest{Receiving: note.Receiving}.Encode()
+	return nil
+}
+
+// useDocument takes over what the delivery note of a document of the business
+// network says.
+func (ev *evidence) useDocument(note proof.Delivery) (err error) {
+	r := &ev.event
 	if r.Remote != archive.NewBumID(r.ID.String()) {
 		return errors.New("its number is not that of its document")
 	}

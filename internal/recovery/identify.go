@@ -154,8 +154,8 @@ func (p *comparison) findPredecessor(ctx context.Context, s ledger.Sealed, r led
 	switch {
 	case err != nil || !taken:
 		return nil, err == nil, err
-	// The number of what was sent over the network is used up, and the network itself refuses it.
-	case ledger.CompareIdentity(e, s, r, string(v)) != ledger.Proceed || r.IsNotified() && len(e.Registrations) > 0:
+	// A number of ours under which something was sent is used up, and the service itself refuses it.
+	case ledger.CompareIdentity(e, s, r, string(v)) != ledger.Proceed || e.OwnNumber() != "" && len(e.Registrations) > 0:
 		return nil, false, nil
 	}
 	return &e, true, nil
@@ -183,7 +183,7 @@ func (d Drop) asSentOnce() Drop {
 func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, e ledger.Entry, environment string) (ledger.Sealed, ledger.Document, error) {
 	ev, err := d.readNote(dir, drop.Delivered, environment, nil)
 	if err == nil {
-		err = d.compareFiles(ctx, dir, &ev)
+		err = d.form().compareFiles(ctx, d, dir, &ev)
 	}
 	switch {
 	case err == nil && ev.key == e.Key && ev.event.Generation == 0:
@@ -198,11 +198,7 @@ func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, e ledger.Entr
 // a drop whose service cannot be asked, and its document. Its errors are those of
 // the packager.
 func (d Drop) identifyContent(ctx context.Context, dir *durable.Dir, owner uint32) (s ledger.Sealed, doc ledger.Document, err error) {
-	if d.Route == ledger.Network {
-		s, doc, err = d.identifyDocument(ctx, dir)
-	} else {
-		s, doc, err = d.identifyPDF(ctx, dir)
-	}
+	s, doc, err = d.form().identify(ctx, d, dir)
 	doc.FileOwners = ledger.OtherOwners(doc.FileOwners, owner)
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	s.Seal = doc.Seal(s.Package)

@@ -72,7 +72,7 @@ func (p *comparison) readEvidence(ctx context.Context, d Drop, l drop.PlacedFold
 	}
 	r := &ev.event
 	r.Route, r.Vault, r.Drop, r.Folder, r.Owner, r.Node, r.Dest = cmp.Or(d.Route, ledger.Vault), d.Vault, d.Name, path.Base(l.Path), l.Owner, ledger.Node(l.Inode), l.Path
-	return ev, d.compareFiles(ctx, dir, &ev)
+	return ev, d.form().compareFiles(ctx, d, dir, &ev)
 }
 
 // readNote reads the note in a folder of one kind, and looks who signed it. An
@@ -167,16 +167,8 @@ func readNoteFile(dir *durable.Dir, name string) ([]byte, error) {
 	return text, nil
 }
 
-// compareFiles compares the files next to a note with what it lists, and takes
-// over what they say. The note alone is not believed: the files must give the
-// digests that it lists.
-func (d Drop) compareFiles(ctx context.Context, dir *durable.Dir, ev *evidence) error {
-	switch d.Route {
-	case ledger.Network:
-		return d.compareDocument(ctx, dir, ev)
-	case ledger.PDF:
-		return comparePDF(dir, ev)
-	}
+// compareFolder compares the files of a folder with the receipt beside them.
+func (d Drop) compareFolder(ctx context.Context, dir *durable.Dir, ev *evidence) error {
 	s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
 	switch reason, isDoubtful := explainUnreadable(err); {
 	case isDoubtful, errors.Is(err, fs.ErrPermission):

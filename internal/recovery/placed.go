@@ -149,7 +149,7 @@ func (p *comparison) openPlaced(ctx context.Context, d Drop, ev evidence) error 
 	if err == nil && !taken {
 		by, taken, err = p.Book.FindByID(r.ID)
 	}
-	if err == nil && taken && ev.unsigned == "" && !d.Route.IsAsked() {
+	if err == nil && taken && r.State == ledger.Delivered {
 		// A rejected document may have been dropped again, and delivered then:
 		// the note is the later word.
 		var admitted bool

@@ -12,7 +12,6 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
-	"vaultd/internal/packager"
 )
 
 // ListUnrecoverable names what neither the folders nor the archive can tell, for the person who rebuilds a ledger.
@@ -64,25 +63,18 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 // readSidecarAsWritten returns what the sidecar of a returned folder says, so that people can find the folder by it. Nil: the
 // sidecar cannot be read now. The folder gets an entry all the same.
 func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
-	if !d.Route.HasVaults() {
-		return nil // it takes nothing that has a sidecar of the archive
-	}
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
 		return nil
 	}
 	defer dir.Close() // read-only
-	read, err := packager.ReadSidecar(ctx, dir.Root(), d.Rules)
-	if err != nil || read.IsZero() {
-		return nil
-	}
-	return &ledger.Document{AsRead: read}
+	return d.form().readSidecar(ctx, d, dir)
 }
 
 // tellsOfDoubt reports whether the text in a returned folder says that a person
 // closed it in doubt. If the archive can be asked, that decides nothing.
 func (d Drop) tellsOfDoubt(text string) bool {
-	return !d.Route.IsAsked() && strings.HasPrefix(text, ledger.ClosedInDoubt)
+	return d.Vault == "" && strings.HasPrefix(text, ledger.ClosedInDoubt)
 }
 
 const (

@@ -18,7 +18,7 @@ import (
 // has lost files: it was archived, and its removal was interrupted. It must not be sent as a new invoice. Nil: the folder is no
 // such one.
 func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
-	if !d.Route.IsAsked() {
+	if d.Vault == "" {
 		return nil, nil // it is quarantined anyway: nobody can be asked whether it was delivered
 	}
 	dir, _, err := d.Folder.OpenClaimed(key)
@@ -33,7 +33,7 @@ func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, env
 	// The folder stays here until an operator decides, whoever wrote the receipt.
 	ev, err := d.readNote(dir, drop.Archived, environment, nil)
 	if err == nil {
-		err = d.compareFiles(ctx, dir, &ev)
+		err = d.form().compareFiles(ctx, d, dir, &ev)
 	}
 	switch {
 	case isBadReceipt(err):

@@ -131,7 +131,7 @@ func Reconcile(ctx context.Context, c Config) (Report, error) {
 		}
 	}
 	for _, d := range c.Drops {
-		if !d.Route.IsAsked() || slices.ContainsFunc(p.report.Vaults, func(r VaultReport) bool { return r.Vault == d.Vault }) {
+		if d.Vault == "" || slices.ContainsFunc(p.report.Vaults, func(r VaultReport) bool { return r.Vault == d.Vault }) {
 			continue
 		}
 		one, err := p.compareVault(ctx, d)
@@ -164,7 +164,7 @@ func (p *comparison) surveyEntries(ctx context.Context) error {
 				p.factsOf(e.Vault).newest = n
 			}
 		}
-		if !e.NeedsReconcile || !e.Route.IsAsked() {
+		if !e.NeedsReconcile || e.Vault == "" {
 			return nil
 		}
 		if e.State == ledger.Discovered {

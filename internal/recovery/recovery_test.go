@@ -228,7 +228,7 @@ func (s *shed) delivered(name string, bare bool, generation int, change func(dir
 	if generation > 0 {
 		e.ID = sealed.ID.Generation(generation)
 	}
-	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: e.NetworkNumber()}, Fate: ledger.Succeeded}}
+	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: e.OwnNumber()}, Fate: ledger.Succeeded}}
 	note := kit.Value(proof.NewDelivery("test", e, ledger.Document{Metadata: sealed.Document.Metadata(), Files: sealed.Files}, nil))(s.t)
 	if change != nil {
 		change(dir, &note)
@@ -308,11 +308,11 @@ func TestRebuild_I2_BothGenerationsOfADocument(t *testing.T) {
 	first := s.delivered("twice", false, 0, nil)
 	r, entries := s.rebuilt()
 	one, two := entries["twice"], entries["twice (2)"]
-	if r.Folders.Unbelieved.Count != 0 || one.Key != first || two.Key != second || one.NetworkNumber() == two.NetworkNumber() || two.ID != one.ID.Generation(1) {
-		t.Errorf("%+v\n%+v\n%+v\nwant r.Folders.Unbelieved.Count = 0, one.Key = %v, two.Key = %v, one.NetworkNumber() other than %v, two.ID = %v", r.Folders, one, two, first, second, two.NetworkNumber(), one.ID.Generation(1))
+	if r.Folders.Unbelieved.Count != 0 || one.Key != first || two.Key != second || one.OwnNumber() == two.OwnNumber() || two.ID != one.ID.Generation(1) {
+		t.Errorf("%+v\n%+v\n%+v\nwant r.Folders.Unbelieved.Count = 0, one.Key = %v, two.Key = %v, one.OwnNumber() other than %v, two.ID = %v", r.Folders, one, two, first, second, two.OwnNumber(), one.ID.Generation(1))
 	}
 	for _, e := range []ledger.Entry{one, two} {
-		key, known, err := s.book.FindByRemote(e.NetworkNumber())
+		key, known, err := s.book.FindByRemote(e.OwnNumber())
 		kit.Check(t, err == nil && known && key == e.Key, "a notification about %s goes to %v, %v", e.Folder, key, err)
 	}
 }

@@ -173,7 +173,7 @@ func (c *campaign) judgeDocument(p parcel, e ledger.Entry) {
 	c.t.Helper()
 	c.documents[ledger.None]++
 	c.documents[e.State]++
-	d, t := c.documentAt(string(e.NetworkNumber())), c.toldOf(string(e.NetworkNumber()))
+	d, t := c.documentAt(string(e.OwnNumber())), c.toldOf(string(e.OwnNumber()))
 	wrong := ""
 	switch {
 	case p.want == ledger.Rejected:

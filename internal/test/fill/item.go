@@ -115,7 +115,7 @@ func (i *Item) Deliver(at time.Time, took time.Duration) ledger.Entry {
 	e := i.Apply(at, i.Accepted())
 	if i.Route.IsNotified() {
 		i.Apply(at, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID("ack-" + i.Name),
-			Document: e.NetworkNumber(), Response: "TechnicalAccept", Action: "Delivered"}})
+			Document: e.OwnNumber(), Response: "TechnicalAccept", Action: "Delivered"}})
 	}
 	return i.Place(at, "_delivered/"+at.Format("2006-01")+"/"+i.Name)
 }

@@ -34,7 +34,7 @@ func archiving(s setup, onceTaken bool, notes ...string) (setup, *networkDrop) {
 // copyOf is the entry of the archive for the copy of a sent document; its state is None where there is none.
 func (d *networkDrop) copyOf(sent ledger.Entry) (e ledger.Entry) {
 	for _, e := range d.w.entries() {
-		if e.Route == ledger.Vault && e.ID == archive.DeriveSentID(sent.NetworkNumber()) {
+		if e.Route == ledger.Vault && e.ID == archive.DeriveSentID(sent.OwnNumber()) {
 			return e
 		}
 	}
@@ -320,20 +320,20 @@ func TestReading_I8_NetworkPackageGoneBeforeItsPOST(t *testing.T) {
 				if e.Route != ledger.Network || e.State != ledger.Sending || !e.WasDocumentSent() || e.Current().UploadIntents < 2 || gone.Load() != nil {
 					return nil
 				}
-				gone.Store(string(e.NetworkNumber()))
+				gone.Store(string(e.OwnNumber()))
 				all, err := filepath.Glob(filepath.Join(d.w.dir, "state", "spool", "*"+e.Key.String()+"*"))
 				if len(all) != 1 {
 					d.w.t.Errorf("the spool has %q of the entry %s", all, e.Key)
 					return err
 				}
-				return errors.Join(os.Remove(all[0]), d.w.service.OccupyBumID(string(e.NetworkNumber())))
+				return errors.Join(os.Remove(all[0]), d.w.service.OccupyBumID(string(e.OwnNumber())))
 			})
 		}
 	}
 	virtual(t, s, func(t *testing.T, w *world) {
 		opened.Store(w.daemon)
 		d.rests(24*hour, func(e ledger.Entry) bool {
-			if string(e.NetworkNumber()) == gone.Load() {
+			if string(e.OwnNumber()) == gone.Load() {
 				return e.State == ledger.Quarantined && e.Cause.Code == ledger.CauseNumberTaken
 			}
 			return isDelivered(e)

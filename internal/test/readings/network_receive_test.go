@@ -140,7 +140,7 @@ func TestReading_I30_TrustedListHasOwnDocuments(t *testing.T) {
 			kit.Must(w.t, err)
 		}
 		publish("11111111-1111-4111-8111-111111111111")
-		publish(string(d.entries()[0].NetworkNumber()))
+		publish(string(d.entries()[0].OwnNumber()))
 		w.pass(hour, time.Minute, func() bool { return d.entries()[0].State == ledger.Delivered })
 		for _, when := range []string{"at once", "after a restart"} {
 			w.pass(hour, time.Minute, never)
@@ -200,7 +200,7 @@ func TestReading_I12_NoticeThatSaysSomethingElse(t *testing.T) {
 	}
 	virtual(t, s, func(t *testing.T, w *world) {
 		w.pass(time.Minute, time.Second, func() bool { all := d.entries(); return len(all) == 1 && all[0].State == ledger.Uploaded })
-		id, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: string(d.entries()[0].NetworkNumber()), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
+		id, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: string(d.entries()[0].OwnNumber()), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
 		kit.Must(w.t, err)
 		w.pass(hour, time.Minute, func() bool { return d.entries()[0].State == ledger.Delivered })
 		refuses.Store(false)
@@ -230,7 +230,7 @@ func TestReading_I12_NoticeBehindABacklog(t *testing.T) {
 			kit.Must(w.t, err)
 		}
 		w.pass(time.Minute, time.Second, func() bool { all := d.entries(); return len(all) == 1 && all[0].State == ledger.Uploaded })
-		_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: string(d.entries()[0].NetworkNumber()), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
+		_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: string(d.entries()[0].OwnNumber()), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
 		kit.Must(w.t, err)
 		if !w.pass(hour, time.Minute, func() bool { return d.entries()[0].State == ledger.Delivered }) {
 			t.Errorf("it is %s", d.entries()[0].State)

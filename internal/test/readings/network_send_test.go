@@ -157,8 +157,8 @@ func (d *networkDrop) sentOnce() {
 		bodies[doc.DataSHA256], has[doc.BumID] = doc.BumID, doc.SHA256
 	}
 	for _, e := range d.entries() {
-		if (e.State == ledger.Delivered || e.State == ledger.Uploaded) && has[string(e.NetworkNumber())] != e.Body.String() {
-			d.w.t.Errorf("I4: %q is %s, and the network has %q, recorded is %s", e.Folder, e.State, has[string(e.NetworkNumber())], e.Body)
+		if (e.State == ledger.Delivered || e.State == ledger.Uploaded) && has[string(e.OwnNumber())] != e.Body.String() {
+			d.w.t.Errorf("I4: %q is %s, and the network has %q, recorded is %s", e.Folder, e.State, has[string(e.OwnNumber())], e.Body)
 		}
 	}
 }

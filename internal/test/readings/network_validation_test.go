@@ -47,7 +47,7 @@ func TestReading_I4_ValidationFileLiesBesideTheNote(t *testing.T) {
 			for n, note := range []string{"_REASON.txt", "_DELIVERED.txt"} {
 				e := d.entry(n)
 				found, text := d.foundBeside(e, note)
-				want := emulator.ValidationFileOf(string(e.NetworkNumber()))
+				want := emulator.ValidationFileOf(string(e.OwnNumber()))
 				if e.Validation != ledger.ValidationIsKept || found != string(want) || !strings.Contains(text, "in the file _VALIDATION") {
 					t.Errorf("%q: %d: %q\n%s\nwant e.Validation = ledger.ValidationIsKept, found = %q, text with \"in the file _VALIDATION\"", e.Folder, e.Validation, found, text, string(want))
 				}

@@ -56,7 +56,7 @@ func earliest(had, other time.Time) time.Time {
 
 // truthOf returns what the network knows of the present number of an entry.
 func truthOf(e ledger.Entry, all map[archive.RemoteID]*truth) truth {
-	number := e.NetworkNumber()
+	number := e.OwnNumber()
 	if r := e.Current(); r != nil {
 		number = r.Ticket.Remote
 	}
@@ -188,7 +188,7 @@ func (w *World) checkEnds(entries []ledger.Entry) (problems []string) {
 				wrong = "what the recipient said is not recorded"
 			}
 		case ledger.Uploaded:
-			if isTaken := w.occupied[e.NetworkNumber()]; isDelivered || isUndelivered || it.document == nil && !isTaken {
+			if isTaken := w.occupied[e.OwnNumber()]; isDelivered || isUndelivered || it.document == nil && !isTaken {
 				wrong = "the network told its end, or does not have it"
 			}
 		case ledger.Rejected:
@@ -196,7 +196,7 @@ func (w *World) checkEnds(entries []ledger.Entry) (problems []string) {
 				wrong = "the network has it"
 			}
 		case ledger.Quarantined:
-			if e.Cause.Code == ledger.CauseNumberTaken && !w.occupied[e.NetworkNumber()] {
+			if e.Cause.Code == ledger.CauseNumberTaken && !w.occupied[e.OwnNumber()] {
 				wrong = "nobody else has its number"
 			}
 		}

@@ -27,7 +27,7 @@ func (w *World) findOwedCopies() (left []string) {
 		return nil
 	}
 	for _, e := range w.networkEntries() {
-		_, isTaken, err := w.d.Ledger().FindByID(archive.DeriveSentID(e.NetworkNumber()))
+		_, isTaken, err := w.d.Ledger().FindByID(archive.DeriveSentID(e.OwnNumber()))
 		w.failOn(err)
 		if w.isCopyOwed(e) && !isTaken && w.setBacks == 0 {
 			left = append(left, fmt.Sprintf("of %q (%s) the archive has no copy", e.Folder, e.State))
@@ -58,11 +58,11 @@ func (w *World) checkCopies(l *boltledger.Ledger, entries []ledger.Entry) (probl
 		if e.Route != ledger.Network || e.ID.IsZero() {
 			continue
 		}
-		id := archive.DeriveSentID(e.NetworkNumber())
+		id := archive.DeriveSentID(e.OwnNumber())
 		key, isTaken, err := l.FindByID(id)
 		w.failOn(err)
 		switch {
-		case isTaken && !sent[string(e.NetworkNumber())] && w.setBacks == 0 && !w.occupied[e.NetworkNumber()]: // that somebody else has it may look like our own success
+		case isTaken && !sent[string(e.OwnNumber())] && w.setBacks == 0 && !w.occupied[e.OwnNumber()]: // that somebody else has it may look like our own success
 			say("I12: %q has a copy, and the network never took it", e.Folder)
 		case !isTaken:
 			continue

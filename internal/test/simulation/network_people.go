@@ -50,7 +50,7 @@ func (w *World) DecideDocuments(r *rand.Rand, careful bool) {
 // wasSentToNetwork reports whether the network has the document under any number of the entry.
 func (w *World) wasSentToNetwork(e ledger.Entry) bool {
 	for _, d := range w.emulator.SentDocuments() {
-		if d.BumID == string(e.NetworkNumber()) || slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool { return string(r.Ticket.Remote) == d.BumID }) {
+		if d.BumID == string(e.OwnNumber()) || slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool { return string(r.Ticket.Remote) == d.BumID }) {
 			return true
 		}
 	}

@@ -31,7 +31,7 @@ func (w *World) checkValidations(entries []ledger.Entry) (problems []string) {
 			problems = append(problems, fmt.Sprintf("I4: %q (%s): ", e.Folder, e.State)+fmt.Sprintf(format, args...))
 		}
 		byWord := e.State == ledger.Delivered || e.Cause.Code == ledger.CauseInvalidContent && !e.Contradicted
-		if byWord && named[string(e.NetworkNumber())] && e.Validation != ledger.ValidationIsKept && e.Validation != ledger.ValidationMissed {
+		if byWord && named[string(e.OwnNumber())] && e.Validation != ledger.ValidationIsKept && e.Validation != ledger.ValidationMissed {
 			say("the network named a file of its check, which was not asked for")
 		}
 		place := filepath.Join(w.dir, e.Drop, filepath.FromSlash(e.Dest))
@@ -50,7 +50,7 @@ func (w *World) checkValidations(entries []ledger.Entry) (problems []string) {
 		case kept && !garbled:
 			content, err := os.ReadFile(files[0])
 			w.failOn(err)
-			if want := emulator.ValidationFileOf(string(e.NetworkNumber())); string(content) != string(want) {
+			if want := emulator.ValidationFileOf(string(e.OwnNumber())); string(content) != string(want) {
 				say("the file beside it is %q, and the network made %q", content, want)
 			}
 		}
