@@ -38,9 +38,12 @@
 // Ties between packages of the main module, which need the compiler and are
 // only printed:
 //
-//   - route: the places that ask which way a document takes: comparisons with a
-//     value of ledger.Route, values of the cases of a switch over one, calls of
-//     its methods, and indexes by one, outside tests.
+//   - route: the places that ask which way a document takes, outside tests:
+//     comparisons with the name of a route, values of the cases of a switch over
+//     one, indexes by one, and conditions that read a yes or no of a route or of
+//     its row (a field, or a method without arguments), or compare a part of a
+//     row. A method of a row that is called, and a text that is taken out of
+//     one, are no branch.
 //   - names: unexported functions, methods and types of a package that its own
 //     _test.go files use. A file that hands them on to an external test package
 //     is one of those. Constants, variables and fields are left out.

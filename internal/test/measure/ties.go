@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/importer"
 	"go/parser"
 	"go/token"
@@ -132,43 +133,125 @@ func (c *checker) place(pos token.Pos) (file string, line int) {
 	return filepath.ToSlash(file), p.Line
 }
 
+// rowTypes are what a route's row consists of, in the tables that there are.
+var rowTypes = []string{
+	"vaultd/internal/ledger.routeRow", "vaultd/internal/ledger.evidence", "vaultd/internal/ingest.Route", "vaultd/internal/present.Words",
+	"vaultd/internal/dropwork.form", "vaultd/internal/recovery.form",
+}
+
 // countRoute counts the places of a node that depend on the route of a
-// document.
+// document: those that whoever adds a route has to look at.
 func (c *checker) countRoute(n ast.Node) bool {
-	hit := func(at ast.Expr) {
-		file, line := c.place(at.Pos())
-		c.tree.hit(routeCounter, file, line, types.ExprString(at))
-	}
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
-		if (n.Op == token.EQL || n.Op == token.NEQ) && (c.isRoute(n.X) || c.isRoute(n.Y)) {
-			hit(n)
+		switch n.Op {
+		case token.EQL, token.NEQ:
+			if c.namesRoute(n.X) || c.namesRoute(n.Y) || c.isOfRow(n.X) || c.isOfRow(n.Y) {
+				c.hitRoute(n)
+			}
+		case token.LAND, token.LOR:
+			c.countAnswers(n.X, n.Y)
 		}
+	case *ast.UnaryExpr:
+		if n.Op == token.NOT {
+			c.countAnswers(n.X)
+		}
+	case *ast.IfStmt:
+		c.countAnswers(n.Cond)
+	case *ast.ReturnStmt:
+		c.countAnswers(n.Results...)
 	case *ast.SwitchStmt:
-		if n.Tag == nil || !c.isRoute(n.Tag) {
-			break
-		}
 		for _, clause := range n.Body.List {
 			for _, value := range clause.(*ast.CaseClause).List {
-				hit(value)
+				if n.Tag != nil && (c.isRoute(n.Tag) || c.namesRoute(value)) {
+					c.hitRoute(value)
+				}
+				c.countAnswers(value)
 			}
 		}
-	case *ast.CallExpr:
-		if method, ok := n.Fun.(*ast.SelectorExpr); ok && c.info.Selections[method] != nil && c.isRoute(method.X) {
-			hit(n)
+	case *ast.TypeAssertExpr:
+		if c.isRow(n.X) {
+			c.hitRoute(n)
 		}
 	case *ast.IndexExpr:
 		if c.isRoute(n.Index) {
-			hit(n)
+			c.hitRoute(n)
 		}
 	}
 	return true
 }
 
+func (c *checker) hitRoute(at ast.Expr) {
+	file, line := c.place(at.Pos())
+	c.tree.hit(routeCounter, file, line, types.ExprString(at))
+}
+
+// countAnswers counts those of conditions that a route or a row answers by
+// itself: a method without arguments, or a field, that is true or false.
+func (c *checker) countAnswers(conditions ...ast.Expr) {
+	for _, cond := range conditions {
+		cond = ast.Unparen(cond)
+		asked := cond
+		if call, is := cond.(*ast.CallExpr); is {
+			if len(call.Args) > 0 {
+				continue
+			}
+			asked = call.Fun
+		}
+		of, is := asked.(*ast.SelectorExpr)
+		basic, isBasic := types.Unalias(c.info.TypeOf(cond)).(*types.Basic)
+		if is && isBasic && basic.Info()&types.IsBoolean != 0 && (c.isRow(of.X) || c.isRoute(of.X)) {
+			c.hitRoute(cond)
+		}
+	}
+}
+
+// isOfRow reports whether an expression is a row, or a field of one that is no
+// text: a comparison with it is a branch on the row.
+func (c *checker) isOfRow(e ast.Expr) bool {
+	if of, is := ast.Unparen(e).(*ast.SelectorExpr); is && c.info.Selections[of] != nil && c.isRow(of.X) {
+		basic, isBasic := c.info.TypeOf(e).Underlying().(*types.Basic)
+		return !isBasic || basic.Info()&types.IsString == 0
+	}
+	return c.isRow(e)
+}
+
+// isRow reports whether an expression is a route's row in a table.
+func (c *checker) isRow(e ast.Expr) bool { return slices.Contains(rowTypes, c.typeOf(e)) }
+
 // isRoute reports whether an expression is a value of ledger.Route.
-func (c *checker) isRoute(e ast.Expr) bool {
-	named, ok := types.Unalias(c.info.TypeOf(e)).(*types.Named)
-	return ok && named.Obj().Name() == "Route" && named.Obj().Pkg().Path() == "vaultd/internal/ledger"
+func (c *checker) isRoute(e ast.Expr) bool { return c.typeOf(e) == "vaultd/internal/ledger.Route" }
+
+// typeOf names the type of an expression, or that it points to; empty: it has no
+// name.
+func (c *checker) typeOf(e ast.Expr) string {
+	is := c.info.TypeOf(e)
+	if is == nil {
+		return ""
+	}
+	if pointer, points := is.Underlying().(*types.Pointer); points {
+		is = pointer.Elem()
+	}
+	named, ok := types.Unalias(is).(*types.Named)
+	if !ok || named.Obj().Pkg() == nil {
+		return ""
+	}
+	return named.Obj().Pkg().Path() + "." + named.Obj().Name()
+}
+
+// namesRoute reports whether an expression names one of the routes. Whether two
+// documents go the same way, or any is meant, is no question of which.
+func (c *checker) namesRoute(e ast.Expr) (names bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		part, is := n.(ast.Expr)
+		if !is {
+			return true
+		}
+		value := c.info.Types[part].Value
+		names = names || value != nil && value.Kind() == constant.String && constant.StringVal(value) != "" && c.isRoute(part)
+		return !names
+	})
+	return names
 }
 
 // countNames counts the unexported functions, methods and types of a package
