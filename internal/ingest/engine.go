@@ -67,7 +67,6 @@ type Engine struct {
 	mixUps            mixUps
 	recipientFaults   recipientFaults
 	expiredBatches    expiredBatches
-	sharedTickets     sharedTickets
 	underWay          bookings
 	statusLists       statusLists
 	backlog           backlog
@@ -84,7 +83,6 @@ func New(cfg Config) *Engine {
 	c.refusals.by = map[string]map[archive.Key]bool{}
 	c.statusLists.byVault, c.statusLists.last = map[archive.VaultID]*statusList{}, map[archive.VaultID]archive.RemoteID{}
 	c.expiredBatches.batches = map[batchID]time.Duration{}
-	c.sharedTickets.at = map[archive.Key]archive.Instant{}
 	c.underWay.by = map[archive.Key]*window.Upload{}
 	c.mixUps.n = map[string]int{}
 	c.disposable.left = map[string]int{}

@@ -287,6 +287,39 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 	}
 }
 
+// I8: vaultd ends after a document was given the address, or the number, of one that
+// waits for its upload. The next start does not use that ticket either.
+func TestTicketShared_I8_OverARestart(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{ledger.TakenObject, ledger.TakenRemote} {
+		kit.Bubble(t, what, func(t *testing.T) {
+			r, h := buildHanging(t)
+			r.dropAndPass("V", 12, 30*time.Second)
+			var first ledger.Entry
+			for _, e := range r.entries() {
+				if c := e.Current(); e.State == ledger.Sending && h.sent[c.Ticket.Remote] == 0 {
+					first = e
+				}
+			}
+			kit.Need(t, first.State == ledger.Sending, "no document waits for its upload: states = %v", r.states())
+			number := first.Current().Ticket.Remote
+			r.shareNext(number, what)
+			r.dropNamed("V", "second", 1)
+			r.pass(30 * time.Second)
+			r.stop()
+			close(h.release)
+			r.start()
+			r.pass(10 * time.Minute)
+			first, _, err := r.ledger.Entry(first.Key)
+			kit.Must(t, err)
+			kit.Want(t, "uploads with the shared ticket", h.sent[number], 0)
+			kit.Want(t, "state of the first", first.State, ledger.Quarantined)
+			kit.Want(t, "cause of the first", first.Cause.Code, "ticket-shared")
+			kit.Want(t, "states", r.states(), states{ledger.Quarantined: 2, ledger.Archived: 31})
+		})
+	}
+}
+
 // I8: a document is given the address of one whose upload is under way. The store then
 // refuses that upload, because its ticket is over. The ticket that the first document
 // gets after that is its own.

@@ -110,9 +110,7 @@ func (c *Engine) commitOutcome(acts []ledger.Entry, outcome []ledger.Change) {
 func (c *Engine) correct(acts []ledger.Entry, rs []ledger.Result) {
 	var more []ledger.Change
 	for _, res := range rs {
-		if again, is := c.correctOutcome(acts, res); is {
-			more = append(more, again)
-		}
+		more = append(more, c.correctOutcome(acts, res)...)
 	}
 	if len(more) > 0 {
 		<-c.submit(more)

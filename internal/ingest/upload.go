@@ -67,7 +67,7 @@ func (c *Engine) intendToUpload(e ledger.Entry, late bool) ([]ledger.Event, bool
 	switch {
 	case late:
 		return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false
-	case e.State == ledger.Registered && c.sharedTickets.has(e):
+	case e.IsTicketShared():
 		return []ledger.Event{stopForSharedTicket()}, false
 	case e.State == ledger.Sending && !c.mayRepeatUpload(e): // it was under way when the process ended
 		return []ledger.Event{c.unansweredUpload(e, time.Time{}, ledger.Cause{Text: "vaultd ended while the document was being sent"})}, false
@@ -184,8 +184,11 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}},
 			ledger.WindowClosed{NotBefore: c.registerAgainAt(e)})}
 	}
-	if c.sharedTickets.has(e) && !wasSentBefore(e) { // heard while this waited for a slot
-		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall}, stopForSharedTicket())}
+	switch may, err := c.mayBegin(e); {
+	case err != nil:
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: localFaultCause(err)})}
+	case !may: // heard while this waited for a slot
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall})}
 	}
 	// The PUT ends with the ticket at the latest: after that its bytes prove nothing.
 	ticket := e.Current().Ticket

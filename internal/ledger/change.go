@@ -55,6 +55,10 @@ const (
 type TakenError struct {
 	What string // TakenID and so on
 	By   archive.Key
+
+	// Remote is the registration of By that has what the service gave; empty: By
+	// lists it no more.
+	Remote archive.RemoteID
 }
 
 // Error implements error.

@@ -143,6 +143,7 @@ type Registration struct {
 	// Unproven says that an upload without Content-MD5 got no 2xx and may have
 	// stored bytes: some stores keep a body that was cut off as a whole one.
 	Unproven bool `stored:"13"`
+	Shared   bool `stored:"15"` // the service gave its number, or its upload address, to another document too
 	Differs  bool `stored:"14"` // the last download of it that was compared differs from what was sent
 
 	SucceededAt time.Time `stored:"11"` // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt

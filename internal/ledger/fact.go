@@ -61,7 +61,7 @@ func isOutcome(ev Event) bool {
 // IsFact reports whether ev is a fact.
 func IsFact(ev Event) bool {
 	switch ev.(type) {
-	case RegistrationFound, StatusSeen, NotificationSeen, OutcomeLate:
+	case RegistrationFound, StatusSeen, NotificationSeen, TicketShared, OutcomeLate:
 		return true
 	}
 	return isOutcome(ev)

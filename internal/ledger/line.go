@@ -105,6 +105,8 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		}
 	case RegistrationFound:
 		l.Remote = string(ev.Remote)
+	case TicketShared:
+		l.Remote = string(ev.Remote)
 	case OutcomeLate:
 		l.Remote, l.Status = string(ev.Act.Remote), ev.Outcome.JournalName()
 	case ValidationKept:

@@ -146,6 +146,32 @@ func (ev AnswerMixedUp) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
+// TicketShared says that the service gave the number, or the upload address, of
+// a registration to another document too. That document never uses it; the entry
+// may be the wrong owner just as well. Unless bytes may be at the store already,
+// none are sent: see [UploadIntended].
+type TicketShared struct{ Remote archive.RemoteID }
+
+// JournalName implements Event.
+func (TicketShared) JournalName() string { return "ticket-shared" }
+
+func (ev TicketShared) apply(e *Entry, _ archive.Instant) error {
+	r := e.findRegistration(ev.Remote)
+	if r == nil {
+		e.contradict()
+		return nil
+	}
+	r.Shared = true
+	return nil
+}
+
+// IsTicketShared reports whether nothing may be uploaded with the current
+// ticket, because another document has it too and nothing was sent yet.
+func (e Entry) IsTicketShared() bool {
+	r := e.Current()
+	return r != nil && r.Shared && r.Fate == Unsent
+}
+
 // UploadIntended is committed before the connection of a PUT is used: from here on
 // bytes may be at the store.
 type UploadIntended struct {
@@ -156,7 +182,7 @@ type UploadIntended struct {
 func (UploadIntended) JournalName() string { return "upload-intended" }
 
 func (ev UploadIntended) apply(e *Entry, _ archive.Instant) error {
-	if e.NeedsReconcile || e.Current().Ticket.URL == "" {
+	if e.NeedsReconcile || e.Current().Ticket.URL == "" || e.IsTicketShared() {
 		return ErrIllegal
 	}
 	if e.State == Sending {

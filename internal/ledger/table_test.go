@@ -261,6 +261,8 @@ var stateTable = []row{
 	{"released by pdf", Released{byPerson}, "                -  -  -  -  -  -  -  pa -  -  -  -  pa", byPDF},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"ticket-shared", TicketShared{"now"}, "                 -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
+	{"upload-intended, ticket shared", UploadIntended{}, "   -  -  -  -  -  =  -  -  -  -  -  -  - ", shared},
 	{"outcome-late, accepted", OutcomeLate{Act{Remote: "now"}, accepted}, " -  =  =  =  up up =  up =  =  =  =  = ", nil},
 	{"outcome-late, old accepted", OutcomeLate{Act{Remote: "old"}, accepted}, "-  =  up =  up =  =  =  =  =  =  =  = ", orphan(Lapsed)},
 	{"outcome-late, refused", OutcomeLate{Act{Remote: "now"}, UploadRefused{}}, " -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
@@ -451,6 +453,12 @@ func bare(r archive.RemoteID) archive.Ticket {
 func wiped(e *Entry) {
 	if r := e.Current(); r != nil {
 		r.Ticket.URL = ""
+	}
+}
+
+func shared(e *Entry) {
+	if r := e.Current(); r != nil {
+		r.Shared = true
 	}
 }
 

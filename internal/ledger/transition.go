@@ -77,7 +77,7 @@ func statesFor(ev Event) []State {
 		return []State{Archived, Delivered}
 	case RegistrationFound:
 		return []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined}
-	case OutcomeLate:
+	case OutcomeLate, TicketShared:
 		return States()
 	case SourceFound:
 		switch ev.Source {
@@ -101,6 +101,9 @@ func tellsNothingNew(before, after Entry, ev Event) bool {
 		return true
 	case RegistrationFound:
 		return before.findRegistration(ev.Remote) != nil
+	case TicketShared:
+		r := before.findRegistration(ev.Remote)
+		return r != nil && r.Shared
 	case Postponed:
 		return before.Cause.Code == after.Cause.Code && before.WaitsFor == after.WaitsFor
 	case StatusSeen:

@@ -187,7 +187,8 @@ var eventTexts = map[string]string{
 	"content-differs":    "A download was compared with what was sent: it is not the same.",
 	"source-checked":     "The kept folder was looked at: something about it is new.",
 	"source-untouchable": "The kept folder is not removed.", "status-seen": "The archive was asked.",
-	"outcome-late": "What became of an earlier call was heard late.",
+	"ticket-shared": "Its number or its address was given to another document too.",
+	"outcome-late":  "What became of an earlier call was heard late.",
 }
 
 // routeEventTexts say it of a document of a route, where it is something else there.

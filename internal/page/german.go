@@ -200,7 +200,8 @@ var german = map[string]string{
 	"A download was compared with what was sent: it is not the same.": "Ein Abruf wurde mit dem Gesendeten verglichen: Es ist nicht dasselbe.",
 	"A download was compared with what was sent: it is the same.":     "Ein Abruf wurde mit dem Gesendeten verglichen: Es ist dasselbe.",
 	"The kept folder is not removed.":                                 "Der aufbewahrte Ordner wird nicht entfernt.", "The archive was asked.": "Das Archiv wurde gefragt.",
-	"What became of an earlier call was heard late.": "Was aus einem früheren Aufruf wurde, kam erst spät an.",
+	"Its number or its address was given to another document too.": "Seine Nummer oder seine Adresse bekam auch ein anderes Dokument.",
+	"What became of an earlier call was heard late.":               "Was aus einem früheren Aufruf wurde, kam erst spät an.",
 
 	// The report.
 	"The report says what was dropped, what became of it, and what is not proven. It goes by the date of the document; where there is none, by the day on which it was taken. Of a large archive it takes some minutes.": "Der Bericht sagt, was abgelegt wurde, was daraus wurde und was nicht bewiesen ist. Er richtet sich nach dem Datum des Dokuments; wo es fehlt, nach dem Tag der Übernahme. Bei einem großen Archiv dauert er einige Minuten.",

@@ -155,9 +155,20 @@ func (g *groupCommit) mayTake(before, e ledger.Entry, b nameBinding, ev ledger.E
 		}
 	}
 	if isMixUp {
-		err = &ledger.TakenError{What: map[byte]string{byRemote: ledger.TakenRemote, byObject: ledger.TakenObject}[b.name[0]], By: h.key}
+		err = &ledger.TakenError{What: map[byte]string{byRemote: ledger.TakenRemote, byObject: ledger.TakenObject}[b.name[0]], By: h.key, Remote: registrationWith(has, b.name)}
 	}
 	return true, err
+}
+
+// registrationWith returns the registration of e that has a name from the
+// service; empty: e lists it no more.
+func registrationWith(e ledger.Entry, name []byte) archive.RemoteID {
+	for _, r := range e.Registrations {
+		if bytes.Equal(remoteName(r.Ticket.Remote), name) || bytes.Equal(objectName(r.Ticket.Object), name) {
+			return r.Ticket.Remote
+		}
+	}
+	return ""
 }
 
 // supersedes reports whether e is another entry, or supersedes it, directly or
