@@ -104,7 +104,7 @@ func TestSpool_I12_SaysHowFarItRead(t *testing.T) {
 		}
 		return nil
 	})
-	kit.Holds(t, fmt.Sprint(err), "after 3145728 bytes: not now")
+	kit.Holds(t, "error", fmt.Sprint(err), "after 3145728 bytes: not now")
 }
 
 // openSpool opens the spool of a state directory.
