@@ -19,7 +19,6 @@ import (
 	"vaultd/internal/billing"
 	"vaultd/internal/catalog"
 	"vaultd/internal/config"
-	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -100,7 +99,7 @@ func (v view) newSummary() present.StatusSummary {
 		s.Service = u.Host
 	}
 	if safe, is := v.ledger.SafeMode(); is {
-		s.Safe = &present.SafeMode{Word: safe.Mark, Since: safe.Since.UTC(), From: present.TimeOrNil(safe.KnownUntil), Text: daemon.DescribeSafeMode(safe)}
+		s.Safe = &present.SafeMode{Word: safe.Mark, Since: safe.Since.UTC(), From: present.TimeOrNil(safe.KnownUntil), Text: present.DescribeSafeMode(safe)}
 	}
 	return s
 }

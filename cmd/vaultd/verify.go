@@ -11,7 +11,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
-	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -255,7 +254,7 @@ func keyTexts(keys []archive.Key) []string {
 // unknownSince says why a ledger is in safe mode, and what it does not know.
 func (v view) unknownSince(s ledger.SafeMode) string {
 	if s.KnownUntil.IsZero() {
-		return daemon.DescribeSafeMode(s) + "; what it says is not known to be all"
+		return present.DescribeSafeMode(s) + "; what it says is not known to be all"
 	}
-	return daemon.DescribeSafeMode(s) + "; what was done after " + v.Exact(s.KnownUntil) + " is not known"
+	return present.DescribeSafeMode(s) + "; what was done after " + v.Exact(s.KnownUntil) + " is not known"
 }

@@ -297,13 +297,12 @@ func CheckCatalogSpace(free, minFree int64) error {
 // countRetry is the wait after a count of the spool that failed.
 const countRetry = time.Minute
 
-// countSpool counts what lies in the spool while packages are sent, and again until it is complete. It keeps the packages of entries that
-// have not ended, or whose folders are not placed yet.
+// countSpool counts what lies in the spool while packages are sent, and again until it is complete.
 func (d *Daemon) countSpool(ctx context.Context) {
 	for {
 		err := d.spool.CountAll(ctx, func(k archive.Key) (queue string, needed bool, err error) {
 			e, ok, err := d.ledger.Entry(k)
-			return ledger.ServiceQueueOf(e), ok && (!e.State.IsFinal() || e.Source == ledger.Claimed), err
+			return ledger.ServiceQueueOf(e), ok && e.NeedsPackage(), err
 		})
 		if ctx.Err() != nil {
 			return

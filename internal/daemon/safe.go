@@ -3,8 +3,6 @@ package daemon
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -12,6 +10,7 @@ import (
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 )
 
 const (
@@ -86,33 +85,18 @@ func (d *Daemon) heldReason() string {
 // heldReasonOf is heldReason, for a command that works while no daemon runs as well.
 func heldReasonOf(takeover *dropwork.Takeover, l *boltledger.Ledger, zone *time.Location) string {
 	if epoch := takeover.Epoch(); epoch > 0 {
-		return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped", epoch)
+		return present.AdviseOnTakeover(epoch)
 	}
 	if safe, is := l.SafeMode(); is {
-		return "safe mode since " + safe.Since.In(cmp.Or(zone, time.UTC)).Format("2 Jan 15:04 MST") + " (" + DescribeSafeMode(safe) + ")"
+		return "safe mode since " + safe.Since.In(cmp.Or(zone, time.UTC)).Format("2 Jan 15:04 MST") + " (" + present.DescribeSafeMode(safe) + ")"
 	}
 	return ""
-}
-
-// DescribeSafeMode says in a few words why a ledger is in safe mode.
-func DescribeSafeMode(s ledger.SafeMode) string {
-	words := map[string]string{
-		ledger.MarkRestored:   "the ledger was put back from a backup",
-		ledger.MarkRebuilt:    "the ledger was made anew from what lies in the folders",
-		ledger.MarkRolledBack: "the ledger is older than what was written outside it",
-		ledger.MarkDamaged:    "the check found damage in the ledger",
-	}[s.Mark]
-	words = cmp.Or(words, s.Mark)
-	if s.Cause != "" {
-		words += ": " + strings.TrimSuffix(s.Cause, ".")
-	}
-	return words
 }
 
 // logSafeMode logs at a start that nothing will be sent.
 func (d *Daemon) logSafeMode() {
 	if safe, is := d.ledger.SafeMode(); is {
-		d.cfg.Log.Error("SAFE MODE: nothing is taken, sent or removed before the archive was asked", "why", DescribeSafeMode(safe),
+		d.cfg.Log.Error("SAFE MODE: nothing is taken, sent or removed before the archive was asked", "why", present.DescribeSafeMode(safe),
 			"since", safe.Since, "unknown_after", safe.KnownUntil, "do", "vaultd reconcile")
 	}
 }

@@ -355,6 +355,10 @@ func (e Entry) Orphans() []archive.RemoteID {
 	return none
 }
 
+// NeedsPackage reports whether the package of e stays in the spool: e has not
+// ended, or its folder is not placed yet.
+func (e Entry) NeedsPackage() bool { return !e.State.IsFinal() || e.Source == Claimed }
+
 // IsAtRest reports whether nothing is left to do, for vaultd or for a person. The entry then
 // moves to the done bucket and is rewritten only by an operator, a contradiction or an erasure.
 func (e Entry) IsAtRest() bool {

@@ -269,3 +269,11 @@ func TestScan_I26_NeedsPerson(t *testing.T) {
 	named, more = s.ItemsForPerson(now, time.Minute)
 	kit.Check(t, len(named) == 1 && more == 7 && s.CountPending() == 9, "%v and %d more", named, more)
 }
+
+// I3, I21: a package stays until its entry has ended and its folder is placed.
+func TestEntry_I3_I21_NeedsPackage(t *testing.T) {
+	for _, s := range States() {
+		kit.Want(t, s.String()+", claimed", Entry{State: s, Source: Claimed}.NeedsPackage(), true)
+		kit.Want(t, s.String()+", kept", Entry{State: s, Source: Kept}.NeedsPackage(), !s.IsFinal())
+	}
+}

@@ -1,10 +1,13 @@
 package present
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
 )
 
 // DescribePause says why the circuit breaker of a target is open: first how long the service asks to wait or what its answer
@@ -36,3 +39,18 @@ func AdviseOnTakeover(epoch uint64) string {
 // runs.
 const AdviseOnLostLedger = "do not stop vaultd: what it has open is in no file of state_dir. Save it now: vaultd backup FILE. " +
 	"Move away what is in the place of ledger.db or ledger.head.*; vaultd then puts its own copy there, ends and starts again (docs/recovery.md)"
+
+// DescribeSafeMode says in a few words why a ledger is in safe mode.
+func DescribeSafeMode(s ledger.SafeMode) string {
+	words := map[string]string{
+		ledger.MarkRestored:   "the ledger was put back from a backup",
+		ledger.MarkRebuilt:    "the ledger was made anew from what lies in the folders",
+		ledger.MarkRolledBack: "the ledger is older than what was written outside it",
+		ledger.MarkDamaged:    "the check found damage in the ledger",
+	}[s.Mark]
+	words = cmp.Or(words, s.Mark)
+	if s.Cause != "" {
+		words += ": " + strings.TrimSuffix(s.Cause, ".")
+	}
+	return words
+}
