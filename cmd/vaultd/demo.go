@@ -215,7 +215,7 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 		ended, copies := 0, 0
 		err := demoEntries(d, func(e ledger.Entry) {
 			show.showEntry(e)
-			if e.Copy == ledger.CopyIsMade {
+			if e.Copied {
 				copies++
 			}
 			if hasEnded(e) {

@@ -247,7 +247,9 @@ var needCases = []struct {
 	{"copy-waits", func(w *needWorld) {
 		i := w.add(ledger.Network)
 		i.Send(needNoon)
-		i.Apply(needNoon, ledger.CopyWanted{}, i.Accepted(), ledger.Postponed{Cause: ledger.Cause{Code: ledger.CauseCopyWaits}})
+		i.Apply(needNoon, i.Accepted())
+		w.hear("TechnicalAccept", "Delivered")
+		i.Apply(needNoon, ledger.Postponed{Cause: ledger.Cause{Code: ledger.CauseCopyWaits}})
 	}},
 	{"archived-twice", func(w *needWorld) {
 		i := w.add(ledger.Vault)

@@ -134,7 +134,7 @@ func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, 
 	if dc.Notices, err = wireNotices(cfg, a.env); err != nil {
 		return dc, err
 	}
-	dc.ArchiveSent = daemon.ArchiveSent{Into: cfg.Network.ArchiveSent.Into, OnceTaken: cfg.Network.ArchiveSent.When == config.OnceTaken}
+	dc.ArchiveSent = cfg.Network.ArchiveSent.Into
 	dc.Extracts, err = wireExtracts(cfg, a.env)
 	return dc, err
 }

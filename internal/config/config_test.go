@@ -91,7 +91,7 @@ func defaultConfig() Config {
 		Extracts: Extracts{Auth: Auth{Scopes: []string{}, BasicEncoding: "raw"}, Every: time.Hour, Workers: 2, MaxDownloads: 10,
 			CSV: CSV{Separator: "auto", Encoding: "utf-8", Decimal: "auto"}},
 		Books:   Books{Booked: BooksBooked{Values: []string{}}, Credit: []string{}},
-		Network: Network{CreditNotes: networkapi.DefaultCreditNotes, FileTypes: networkapi.DefaultFileTypes(), PageSize: 500, Poll: time.Minute, Workers: 4, AnnouncedBy: "code", Confirm: "none", ArchiveSent: ArchiveSent{When: "delivered"}, DirectoryFR: "off"},
+		Network: Network{CreditNotes: networkapi.DefaultCreditNotes, FileTypes: networkapi.DefaultFileTypes(), PageSize: 500, Poll: time.Minute, Workers: 4, AnnouncedBy: "code", Confirm: "none", DirectoryFR: "off"},
 		Billing: Billing{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR", DownloadsPerMonth: 100, DownloadPrice: "0"},
 		HTTP:    HTTP{Listen: "127.0.0.1:8970", Access: PageAccess{Proxy: PageProxy{UserHeader: "Remote-User", Rights: map[string][]string{}}}},
 		Access:  Access{Groups: []string{}},

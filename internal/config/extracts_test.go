@@ -185,16 +185,14 @@ func TestNetwork_ReceiveInto(t *testing.T) {
 
 // Copies of what is sent go into a drop of the archive that takes folders by themselves.
 func TestNetwork_ArchiveSent(t *testing.T) {
-	for written, want := range map[string]ArchiveSent{"": {When: "delivered"}, "archive_sent: {into: acme-in}, ": {"acme-in", "delivered"}, "archive_sent: {into: acme-in, when: taken}, ": {"acme-in", OnceTaken}} {
+	for written, want := range map[string]ArchiveSent{"": {}, "archive_sent: {into: acme-in}, ": {"acme-in"}} {
 		kit.Want(t, fmt.Sprintf("%q", written),
 			mustLoad(t, withNetwork(strings.Replace(goodNetwork, "auth:", written+"auth:", 1), "")).Network.ArchiveSent, want)
 	}
 	for written, want := range map[string]string{
-		"{into: other}":                 "network.archive_sent.into: is the name of no drop; drops has acme-in, acme-out",
-		"{into: acme-out}":              "network.archive_sent.into: is a drop of route network, which archives nothing; *",
-		"{when: taken}":                 "network.archive_sent.when: is taken, and into is empty, so nothing that is sent goes to the archive; *",
-		"{into: acme-in, when: always}": "network.archive_sent.when: is none of the words that are known here; *",
-		"acme-in":                       "network.archive_sent: is *",
+		"{into: other}":    "network.archive_sent.into: is the name of no drop; drops has acme-in, acme-out",
+		"{into: acme-out}": "network.archive_sent.into: is a drop of route network, which archives nothing; *",
+		"acme-in":          "network.archive_sent: is *",
 	} {
 		_, faults := load(t, withNetwork(strings.Replace(goodNetwork, "auth:", "archive_sent: "+written+", auth:", 1), ""), nil)
 		_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position

@@ -37,11 +37,7 @@ type Network struct {
 // ArchiveSent says what becomes of copies of sent documents.
 type ArchiveSent struct {
 	Into string `json:"into"` // the drop that they are put into; empty: none are made
-	When string `json:"when"` // delivered or taken
 }
-
-// OnceTaken is the word of network.archive_sent.when with which a copy is made as soon as the network has taken a document.
-const OnceTaken = "taken"
 
 // The words of network.directory_fr.
 const (
@@ -110,13 +106,9 @@ func (c *Config) checkReceiveInto() {
 
 // checkArchiveSent looks at the drop that copies of sent documents are put into.
 func (c *Config) checkArchiveSent() {
-	into := locationOf("network.archive_sent.into")
-	if c.Network.ArchiveSent.Into == "" {
-		c.applyRules(rule{c.Network.ArchiveSent.When == OnceTaken, locationOf("network.archive_sent.when"), "is taken, and into is empty, so nothing that is sent goes to the archive",
-			"add into: the name of the drop that copies of sent documents go into", []location{into}})
-		return
+	if c.Network.ArchiveSent.Into != "" {
+		c.checkTarget(locationOf("network.archive_sent.into"), c.Network.ArchiveSent.Into, "copies of sent documents")
 	}
-	c.checkTarget(into, c.Network.ArchiveSent.Into, "copies of sent documents")
 }
 
 // checkTarget looks at a drop that vaultd itself puts folders into: it must take a folder with a sidecar.

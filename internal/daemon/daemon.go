@@ -48,7 +48,7 @@ type Config struct {
 	Drops       []dropwork.Settings
 	Extracts    *Extracts // nil: none are taken in
 	Notices     *Notices  // nil: the business network is not listened to
-	ArchiveSent ArchiveSent
+	ArchiveSent string    // the drop that copies of sent documents are put into; empty: none are made
 	Now         func() archive.Instant
 	Log         *slog.Logger
 
@@ -334,12 +334,12 @@ func (d *Daemon) engineConfig() (ingest.Config, error) {
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, r.ForEngine())
 	}
-	if row, is := ic.Routes[ledger.Network]; is && cfg.ArchiveSent.Into != "" {
-		into, err := d.findArchiveDrop(cfg.ArchiveSent.Into)
+	if row, is := ic.Routes[ledger.Network]; is && cfg.ArchiveSent != "" {
+		into, err := d.findArchiveDrop(cfg.ArchiveSent)
 		if err != nil {
 			return ic, fmt.Errorf("archive what is sent: %w", err)
 		}
-		row.Copies, row.CopiesOnceTaken = dropwork.SentCopies{Into: into}, cfg.ArchiveSent.OnceTaken
+		row.Copies = dropwork.SentCopies{Into: into}
 		ic.Routes[ledger.Network] = row
 	}
 	return ic, nil

@@ -34,12 +34,6 @@ type Receive struct {
 	TrustsType bool // whatever the network lists as received documents is one; false: the code of a notification tells
 }
 
-// ArchiveSent says what becomes of copies of what is sent over the business network.
-type ArchiveSent struct {
-	Into      string // the drop folder of the archive that they are put into; empty: none are made
-	OnceTaken bool   // as soon as the network has taken a document; false: once it is delivered
-}
-
 // takeNotices takes notifications in until ctx ends, and receives what they announce, each if it is configured. The error is one of the
 // ledger, or of a file whose place on disk is not known.
 func (d *Daemon) takeNotices(ctx context.Context) error {

@@ -97,13 +97,7 @@ func (c *Engine) leaveClaimed(ctx context.Context, d Drop, e ledger.Entry, doc l
 		done = append(done, kept)
 		e.Attempt = 0
 	}
-	switch {
-	case e.State.IsFinal():
-		return c.chooseDestination(d, e, done...)
-	case done == nil: // a copy was wanted when the document was sent, and is not any more
-		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall.Add(keptCheckInterval), Cause: ledger.Cause{Code: "copy-not-configured"}})}
-	}
-	return []ledger.Change{c.newChange(e, done...)} // the source stays until the service says what became of the document
+	return c.chooseDestination(d, e, done...)
 }
 
 // addBefore adds what was done before to the changes of one entry: done again, it would be there once more.

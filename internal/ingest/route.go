@@ -18,12 +18,11 @@ type Route struct {
 	Recipients     RecipientChecker
 	RequiresListed bool // a document waits while its recipient is not listed; false: it is sent all the same, and people are told
 	// Copies takes copies of what a Sender sent to the archive; nil: none are made.
-	Copies          Copies
-	CopiesOnceTaken bool          // as soon as the service has taken a document; false: once it is delivered
-	Asker           Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
-	Workers         int           // uploads at once; a vault in which none runs may always begin one
-	BatchSize       int           // documents in one registration
-	BatchWait       time.Duration // for a batch to fill
+	Copies    Copies
+	Asker     Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
+	Workers   int           // uploads at once; a vault in which none runs may always begin one
+	BatchSize int           // documents in one registration
+	BatchWait time.Duration // for a batch to fill
 	// RefusalPauses: a registration holds nothing but what is configured, so a refusal of one is never the document's fault.
 	RefusalPauses bool
 	// RepeatsUpload: the same bytes may go to the same address again where nobody answered the first upload and nobody can be asked.

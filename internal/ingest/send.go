@@ -122,7 +122,7 @@ func (c *Engine) intendSend(e ledger.Entry) ([]ledger.Event, bool, error) {
 	if e.WasDocumentSent() && e.Body != body { // other bytes must not go under a number that the network may know
 		return []ledger.Event{ledger.SentToQuarantine{Cause: causeOtherBody}}, false, nil
 	}
-	return c.addWantedCopy(e, ledger.DocumentIntended{Body: body}), true, nil
+	return []ledger.Event{ledger.DocumentIntended{Body: body}}, true, nil
 }
 
 // causeOtherBody is the cause of an entry whose document cannot be sent again as it was sent before.
@@ -196,8 +196,8 @@ func (c *Engine) announceStored(o outgoing, stored ledger.FilesStored) (outgoing
 	// A crash before this commit leaves the files announced, and the next start
 	// stores them again. After it no file is stored again: the same bytes go under
 	// the same number.
-	intent := c.addWantedCopy(e, ledger.DocumentIntended{Body: archive.Sum(body.JSON)})
-	res := (<-c.submit([]ledger.Change{c.newChange(e, append([]ledger.Event{stored}, intent...)...)}))[0]
+	intent := ledger.DocumentIntended{Body: archive.Sum(body.JSON)}
+	res := (<-c.submit([]ledger.Change{c.newChange(e, stored, intent)}))[0]
 	switch {
 	case res.Err != nil:
 		return o, []ledger.Event{stored, c.postpone(e, localFaultCause(res.Err))}

@@ -33,18 +33,9 @@ type SentFile struct {
 	Open func() (io.ReadCloser, error) // its bytes
 }
 
-// addWantedCopy returns the intent to send a document, with the wish for a copy as soon as it is taken, if that is configured.
-func (c *Engine) addWantedCopy(e ledger.Entry, intent ledger.DocumentIntended) []ledger.Event {
-	if row := c.routeOf(e); row.Copies != nil && row.CopiesOnceTaken && e.Copy == ledger.NoCopy {
-		return []ledger.Event{intent, ledger.CopyWanted{}}
-	}
-	return []ledger.Event{intent}
-}
-
 // isToBeCopied reports whether the archive is to have a copy of the document now.
 func (c *Engine) isToBeCopied(e ledger.Entry) bool {
-	row := c.routeOf(e)
-	return row.Copies != nil && e.MayBeCopied() && (row.CopiesOnceTaken || e.State == ledger.Delivered)
+	return c.routeOf(e).Copies != nil && e.MayBeCopied()
 }
 
 // errNotAsSent says that what was sent can be read nowhere any more.

@@ -94,7 +94,7 @@ func (e Entry) Attention() Attention {
 		return WaitingForRights
 	case e.State == Packaged && e.Cause.Code == CauseRecipientNotListed:
 		return RecipientNotListed
-	case (e.State == Uploaded || e.State == Delivered) && e.Source == Claimed && e.Cause.Code == CauseCopyWaits:
+	case e.State == Delivered && e.Source == Claimed && e.Cause.Code == CauseCopyWaits:
 		return CopyNotMade
 	case e.State.IsOpen():
 		return Waiting

@@ -16,7 +16,7 @@ type evidence interface {
 	begin(e Entry) Step
 	// await is the step of a document that the service has, or may have. None:
 	// the next word comes by itself.
-	await(e Entry) Step
+	await() Step
 	// listed are those of an entry's registrations that the service tells about.
 	listed(all []Registration) []Registration
 	// repeat notes that an upload is announced while an earlier one has no
@@ -43,9 +43,6 @@ type evidence interface {
 	release(e *Entry)
 	// mayHavePackage reports whether bytes of the package may be at the service.
 	mayHavePackage(e *Entry) bool
-	// tookCopy reports whether the fate of a registration says that the service
-	// has what a copy for the archive is made of.
-	tookCopy(f Fate) bool
 	// contradicted is the class of an entry whose end in a state is contradicted.
 	contradicted(s State) Attention
 	// doubtStays reports whether a doubt outlives the decision to send again.
@@ -64,7 +61,7 @@ func (e Entry) Listed() []Registration { return e.evidence().listed(e.Registrati
 func isByNumber(ev Event) bool {
 	switch ev.(type) {
 	case FilesIntended, FilesStored, DocumentIntended, DocumentTaken, DocumentRefused, NotificationSeen,
-		CopyWanted, CopyPut, ValidationKept, ValidationNotFetched:
+		CopyPut, ValidationKept, ValidationNotFetched:
 		return true
 	}
 	return false
@@ -95,7 +92,7 @@ func (list) begin(e Entry) Step {
 
 // await: only the service knows what it has. Nothing is registered again before
 // it answered.
-func (list) await(Entry) Step { return Ask }
+func (list) await() Step { return Ask }
 
 func (list) listed(all []Registration) []Registration { return all }
 
@@ -137,8 +134,6 @@ func (list) release(e *Entry) { e.releaseFlagged() }
 
 func (list) mayHavePackage(e *Entry) bool { return e.hasSent() }
 
-func (list) tookCopy(Fate) bool { return false }
-
 func (list) contradicted(State) Attention { return ContradictedByService }
 
 func (list) doubtStays() bool { return false }
@@ -178,7 +173,7 @@ func (none) number(Entry) archive.RemoteID { return "" }
 
 func (none) begin(Entry) Step { return Register }
 
-func (none) await(Entry) Step { return NoStep } // a person is called at once, so nothing waits
+func (none) await() Step { return NoStep } // a person is called at once, so nothing waits
 
 // repeat: the same bytes sent once more to the same address may have been
 // processed once more.
@@ -202,8 +197,6 @@ func (none) release(e *Entry) { e.releaseFlagged() }
 
 func (none) mayHavePackage(e *Entry) bool { return e.hasSent() }
 
-func (none) tookCopy(Fate) bool { return false }
-
 func (none) contradicted(State) Attention { return ContradictedByService }
 
 // repeatable is the evidence of a service that knows a document by a number of
@@ -225,12 +218,7 @@ func (repeatable) number(e Entry) archive.RemoteID { return archive.NewBumID(e.I
 
 func (repeatable) begin(Entry) Step { return Upload } // its number is ours: there is nothing to register
 
-func (repeatable) await(e Entry) Step {
-	if e.Copy == CopyIsWanted && e.MayBeCopied() {
-		return Place
-	}
-	return NoStep
-}
+func (repeatable) await() Step { return NoStep }
 
 func (repeatable) repeat(*Entry) {}
 
@@ -256,8 +244,6 @@ func (repeatable) contradicted(s State) Attention {
 	}
 	return ContradictedByService
 }
-
-func (repeatable) tookCopy(f Fate) bool { return f == Stored || f == Succeeded || f == Lapsed }
 
 // hasSent reports whether bytes of any registration may have reached the store.
 func (e *Entry) hasSent() bool {

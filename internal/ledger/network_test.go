@@ -199,20 +199,3 @@ func TestCountUnusedFiles_I9_AnUpperBound(t *testing.T) {
 		}
 	}
 }
-
-// A copy belongs to a number: under the next one it is wanted, and made, anew.
-func TestCopy_I1_BelongsToANumber(t *testing.T) {
-	e := applied(t, usual(Packaged), nil...)
-	byNetwork(&e)
-	e.Registrations, e.Body = nil, archive.Digest{}
-	e = applied(t, e, body, CopyWanted{}, DocumentTaken{}, CopyPut{})
-	kit.Need(t, e.Copy == CopyIsMade, "copy state = %d, want %d", e.Copy, CopyIsMade)
-	e.State, e.Cause.Code = Quarantined, CauseNumberTaken
-	e = applied(t, e, Released{byPerson})
-	kit.Check(t, e.Copy == NoCopy && e.Generation == 1, "generation %d has the copy state %d", e.Generation, e.Copy)
-	if e = applied(t, e, DocumentIntended{archive.Digest{9}}, CopyWanted{}, DocumentTaken{}); e.Copy != CopyIsWanted || !e.MayBeCopied() {
-		t.Errorf("copy state = %d, may be copied %v, want %d and true", e.Copy, e.MayBeCopied(), CopyIsWanted)
-	}
-	step, _, due := Due(e)
-	kit.Check(t, due && step == Place, "%v is due: %t", step, due)
-}

@@ -258,7 +258,6 @@ func (e *Entry) releaseToNetwork() {
 		// Files belong to a number, too. No document will name these, so they count as ones of which nothing is known.
 		e.LostFiles += uint32(len(e.StoredFiles))
 		e.StoredFiles, e.Body = nil, archive.Digest{}
-		e.Copy = NoCopy // so does a copy: the archive knows it by the number
 	}
 }
 

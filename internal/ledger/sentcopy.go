@@ -12,40 +12,10 @@ import (
 // CauseCopyWaits is the code of the cause of an entry whose copy could not be made yet.
 const CauseCopyWaits = "copy-waits"
 
-// CopyState is what became of the copy of a sent document.
-type CopyState uint8
-
-// The states. Their numbers are stored and never change.
-const (
-	NoCopy       CopyState = iota // none was made, so far
-	CopyIsWanted                  // one is made as soon as the network has taken the document, see [CopyWanted]
-	CopyIsMade                    // one was put into a drop folder, see [CopyPut]
-)
-
-// WasTaken reports whether the network said that it has the document under its present number, whatever it told of it since.
-func (e Entry) WasTaken() bool {
-	r := e.underPresentNumber()
-	return r != nil && e.evidence().tookCopy(r.Fate)
-}
-
-// MayBeCopied reports whether a copy of the document may be made: the network took it, there is none, and the package is not removed yet.
+// MayBeCopied reports whether a copy of the document may be made: it is
+// delivered, there is none, and the package is not removed yet.
 func (e Entry) MayBeCopied() bool {
-	return e.WasTaken() && e.Copy != CopyIsMade && e.Source == Claimed && !e.NeedsReconcile && (e.State == Uploaded || e.State == Delivered || e.State == Rejected)
-}
-
-// CopyWanted says that a copy is to be made as soon as the network has taken the document, and not only once it is delivered. It is committed with
-// the intent to send, so that no crash loses it.
-type CopyWanted struct{}
-
-// JournalName implements Event.
-func (CopyWanted) JournalName() string { return "copy-wanted" }
-
-func (CopyWanted) apply(e *Entry, _ archive.Instant) error {
-	if e.Copy != NoCopy {
-		return ErrIllegal
-	}
-	e.Copy = CopyIsWanted
-	return nil
+	return e.State == Delivered && !e.Copied && e.Source == Claimed && !e.NeedsReconcile
 }
 
 // CopyPut says that a copy of the document lies in a drop folder of the archive, or was taken from there. Its identity there follows from its
@@ -61,7 +31,7 @@ func (CopyPut) apply(e *Entry, _ archive.Instant) error {
 	}
 	// A crash before this commit leaves a copy that no line tells of. The next start makes it again: it is found there, or it ends as a
 	// duplicate of the first, because both have one identity.
-	e.Copy = CopyIsMade
+	e.Copied = true
 	e.Attempt, e.NotBefore = 0, time.Time{} // the next step begins its own retries
 	if e.Cause.Code == CauseCopyWaits {
 		e.Cause = Cause{}

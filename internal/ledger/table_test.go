@@ -134,21 +134,9 @@ func byNetwork(e *Entry) {
 	}
 }
 
-// taken is what the network did with the document under its present number.
-func taken(f Fate) func(*Entry) {
-	return func(e *Entry) {
-		if e.State == Rejected {
-			e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: e.OwnNumber()}, UploadIntents: 1}}
-		}
-		if r := e.Current(); r != nil {
-			r.Fate = f
-		}
-	}
-}
-
 func checked(s ValidationState) func(*Entry) { return func(e *Entry) { e.Validation = s } }
 
-func copied(s CopyState) func(*Entry) { return func(e *Entry) { e.Copy = s } }
+func copied(e *Entry) { e.Copied = true }
 
 // told is a notification about the document of the usual entry.
 func told(response, action string) NotificationSeen {
@@ -301,15 +289,10 @@ var stateTable = []row{
 	{"document-refused", DocumentRefused{}, "                -  -  -  -  -  re -  -  -  -  -  -  - ", byNetwork},
 	{"document-refused, number taken", DocumentRefused{Cause{Code: CauseNumberTaken}}, "- - -  -  -  qu -  -  -  -  -  -  - ", byNetwork},
 	{"document-refused, one before", DocumentRefused{}, "    -  -  -  -  -  qu -  -  -  -  -  -  - ", all(byNetwork, sentTwice)},
-	{"copy-wanted", CopyWanted{}, "                          -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
-	{"copy-wanted twice", CopyWanted{}, "                    -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, copied(CopyIsWanted))},
-	{"copy-wanted of a PDF", CopyWanted{}, "                 -  -  -  -  -  -  -  -  -  -  -  -  - ", byPDF},
-	{"copy-put", CopyPut{}, "                                -  -  -  -  -  -  =  -  -  =  -  =  - ", all(byNetwork, taken(Stored))},
-	{"copy-put, undelivered", CopyPut{}, "                   -  -  -  -  -  -  =  -  -  =  -  =  - ", all(byNetwork, taken(Lapsed))},
-	{"copy-put, refused", CopyPut{}, "                       -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Declined))},
-	{"copy-put twice", CopyPut{}, "                          -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Stored), copied(CopyIsMade))},
-	{"copy-put, placed", CopyPut{}, "                        -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Stored), func(e *Entry) { e.Source = Kept })},
-	{"copy-put, unreconciled", CopyPut{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Stored), unreconciled)},
+	{"copy-put", CopyPut{}, "                                -  -  -  -  -  -  -  -  -  =  -  -  - ", byNetwork},
+	{"copy-put twice", CopyPut{}, "                          -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, copied)},
+	{"copy-put, placed", CopyPut{}, "                        -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, func(e *Entry) { e.Source = Kept })},
+	{"copy-put, unreconciled", CopyPut{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, unreconciled)},
 	{"copy-put to the vault", CopyPut{}, "                   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"validation-kept", ValidationKept{}, "                  -  -  -  -  -  -  -  -  -  =  -  =  - ", all(byNetwork, checked(ValidationAwaited))},
 	{"validation-kept, none awaited", ValidationKept{}, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationMissed))},

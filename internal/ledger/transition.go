@@ -67,7 +67,7 @@ func statesFor(ev Event) []State {
 	case UploadIntended, WindowClosed:
 		return []State{Registered, Sending}
 	case UploadNotSent, UploadUnanswered, UploadRefused, UploadAccepted, DeliveryConfirmed,
-		FilesStored, DocumentTaken, DocumentRefused, CopyWanted:
+		FilesStored, DocumentTaken, DocumentRefused:
 		return []State{Sending}
 	case Released:
 		return []State{Unclear, Quarantined}
@@ -158,7 +158,7 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	case Registered, Sending:
 		return Upload, e.NotBefore, true
 	case Uploaded, Unclear:
-		if step = e.evidence().await(e); step != NoStep {
+		if step = e.evidence().await(); step != NoStep {
 			return step, e.NotBefore, true
 		}
 		return NoStep, time.Time{}, false

@@ -17,7 +17,7 @@ type SentCopy struct {
 
 // findSentCopy returns the copy of a sent document; nil: none was made. The error is the ledger's.
 func findSentCopy(l Ledger, e ledger.Entry) (*SentCopy, error) {
-	if e.Copy != ledger.CopyIsMade {
+	if !e.Copied {
 		return nil, nil
 	}
 	key, known, err := l.FindByID(archive.DeriveSentID(e.OwnNumber()))

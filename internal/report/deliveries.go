@@ -107,7 +107,7 @@ func (of *routeDeliveries) countDelivered(e ledger.Entry) {
 	if e.Contradicted {
 		of.answers.RejectedLate++
 	}
-	if e.Copy == ledger.CopyIsMade {
+	if e.Copied {
 		of.answers.Copies++
 	}
 	switch e.Recipient {

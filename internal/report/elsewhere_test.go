@@ -203,7 +203,7 @@ func TestDelivered_I12_NetworkNeedsAndMarks(t *testing.T) {
 	at := noon
 	base := ledger.Entry{Route: ledger.Network, State: ledger.Delivered, Source: ledger.Kept, Dest: "_delivered/x", SeenAt: at, UploadedAt: at, Posts: 1, Package: archive.Package{Size: 10}}
 	for need, change := range map[string]func(e *ledger.Entry){
-		"":                      func(e *ledger.Entry) { e.Recipient, e.Copy = ledger.RecipientAccepted, ledger.CopyIsMade },
+		"":                      func(e *ledger.Entry) { e.Recipient, e.Copied = ledger.RecipientAccepted, true },
 		"rejected-late":         func(e *ledger.Entry) { e.Contradicted = true },
 		"rejected-by-recipient": func(e *ledger.Entry) { e.Recipient = ledger.RecipientRejected },
 		"sent-differs":          func(e *ledger.Entry) { e.Cause.Code = ledger.CauseSourceChanged },

@@ -20,12 +20,12 @@ import (
 )
 
 // archiving is a setup in which copies of what is sent go into the first drop folder of the archive.
-func archiving(s setup, onceTaken bool, notes ...string) (setup, *networkDrop) {
+func archiving(s setup, notes ...string) (setup, *networkDrop) {
 	s, d := sending(s, notes...)
 	add := s.daemon
 	s.daemon = func(dc *daemon.Config) {
 		add(dc)
-		dc.ArchiveSent = daemon.ArchiveSent{Into: dropName(0), OnceTaken: onceTaken}
+		dc.ArchiveSent = dropName(0)
 		d.config = *dc
 	}
 	return s, d
@@ -79,7 +79,7 @@ func (d *networkDrop) copiedOnce(want int) {
 		archived++
 		files := d.archivedFiles(c)
 		body := archive.Sum([]byte(files["sent.json"]))
-		if e.Copy != ledger.CopyIsMade || len(files) != 4 || body != e.Body || archive.Sum([]byte(files["document.json"])) != e.Metadata || !strings.HasSuffix(files["anlage.csv"], e.Folder) {
+		if !e.Copied || len(files) != 4 || body != e.Body || archive.Sum([]byte(files["document.json"])) != e.Metadata || !strings.HasSuffix(files["anlage.csv"], e.Folder) {
 			w.t.Errorf("I4: %q is archived with %d files, and was sent as %s: %+v", e.Folder, len(files), e.Body, e)
 		}
 	}
@@ -101,7 +101,7 @@ func (d *networkDrop) copiedOnce(want int) {
 
 // I1, I4: what was delivered is archived too, with all that was sent, and what was not is not.
 func TestReading_I1_DeliveredIsArchivedToo(t *testing.T) {
-	s, d := archiving(setup{}, false, "one", "CreditNote two", "emulate:undelivered", "emulate:late-reject")
+	s, d := archiving(setup{}, "one", "CreditNote two", "emulate:undelivered", "emulate:late-reject")
 	virtual(t, s, func(t *testing.T, w *world) {
 		d.rests(4*hour, func(e ledger.Entry) bool {
 			return e.State.IsFinal() && (e.Source == ledger.Kept || e.Source == ledger.Returned)
@@ -111,40 +111,24 @@ func TestReading_I1_DeliveredIsArchivedToo(t *testing.T) {
 		}
 		w.pass(72*hour, 10*time.Minute, func() bool { return d.entry(3).Contradicted })
 		d.copiedOnce(3)
-		if d.entry(2).Copy != ledger.NoCopy || !d.entry(3).Contradicted {
-			t.Errorf("%+v, want d.entry(2).Copy = ledger.NoCopy, d.entry(3).Contradicted", d.entries())
+		if d.entry(2).Copied || !d.entry(3).Contradicted {
+			t.Errorf("%+v, want not d.entry(2).Copied, d.entry(3).Contradicted", d.entries())
 		}
-		w.proven()
-	})
-}
-
-// I1: with taken a copy does not wait for a word of the network, and stays when that says that nothing was delivered.
-func TestReading_I1_TakenIsArchivedAtOnce(t *testing.T) {
-	s, d := archiving(setup{}, true, "emulate:silent", "emulate:undelivered")
-	virtual(t, s, func(t *testing.T, w *world) {
-		if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) && d.isCopied(1) && d.entry(1).Source == ledger.Returned }) {
-			t.Errorf("%+v", d.entries())
-		}
-		if e := d.entry(0); e.State != ledger.Uploaded || e.Source != ledger.Claimed || e.Attention() != ledger.Waiting {
-			t.Errorf("%+v, want e.State = ledger.Uploaded, e.Source = ledger.Claimed, e.Attention() = ledger.Waiting", e)
-		}
-		w.pass(2*hour, time.Minute, never)
-		d.copiedOnce(2)
 		w.proven()
 	})
 }
 
 // I1, I14: while the drop folder of the archive is away the source waits with its package, and people can read why. Then all goes on by itself.
 func TestReading_I1_CopyWaitsForItsDropFolder(t *testing.T) {
-	s, d := archiving(setup{}, false, "one")
+	s, d := archiving(setup{}, "one")
 	virtual(t, s, func(t *testing.T, w *world) {
 		away := w.path(0) + "-away"
 		kit.Must(w.t, os.Rename(w.path(0), away))
 		if !w.pass(hour, time.Second, func() bool { return d.entry(0).Attention() == ledger.CopyNotMade }) {
 			t.Fatalf("%+v", d.entry(0))
 		}
-		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.NoCopy || !strings.HasPrefix(e.Cause.Text, "NOT ARCHIVED YET. ") {
-			t.Errorf(`%+v, want e.State = ledger.Delivered, e.Source = ledger.Claimed, e.Copy = ledger.NoCopy, e.Cause.Text that begins with "NOT ARCHIVED YET. "`, e)
+		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copied || !strings.HasPrefix(e.Cause.Text, "NOT ARCHIVED YET. ") {
+			t.Errorf(`%+v, want e.State = ledger.Delivered, e.Source = ledger.Claimed, not e.Copied, e.Cause.Text that begins with "NOT ARCHIVED YET. "`, e)
 		}
 		kit.Must(w.t, os.Rename(away, w.path(0)))
 		d.rests(2*hour, isDelivered)
@@ -157,14 +141,14 @@ func TestReading_I1_CopyWaitsForItsDropFolder(t *testing.T) {
 
 // I2: where the folder of the sent document cannot be placed for hours, its copy is made once all the same.
 func TestReading_I2_OneCopyWhileThePlaceIsTaken(t *testing.T) {
-	s, d := archiving(setup{}, false, "one")
+	s, d := archiving(setup{}, "one")
 	virtual(t, s, func(t *testing.T, w *world) {
 		inTheWay := filepath.Join(d.path(), "_delivered")
 		kit.Must(t, os.Remove(inTheWay))
 		kit.Must(t, os.WriteFile(inTheWay, nil, 0o600))
 		w.pass(6*hour, time.Minute, never)
-		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.CopyIsMade {
-			t.Errorf("%+v, want e.State = ledger.Delivered, e.Source = ledger.Claimed, e.Copy = ledger.CopyIsMade", e)
+		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || !e.Copied {
+			t.Errorf("%+v, want e.State = ledger.Delivered, e.Source = ledger.Claimed, e.Copied", e)
 		}
 		kit.Must(t, os.Remove(inTheWay))
 		d.rests(4*hour, isDelivered)
@@ -194,7 +178,7 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 			kit.Must(t, os.Remove(filepath.Join(folder, "document.json")))
 		}, false},
 	}, func(t *testing.T, row row) {
-		s, d := archiving(setup{}, false, "one")
+		s, d := archiving(setup{}, "one")
 		d.every = 10 * time.Minute
 		virtual(t, s, func(t *testing.T, w *world) {
 			kit.Need(t, w.pass(hour, time.Second, func() bool { return d.entry(0).State == ledger.Uploaded }),
@@ -236,7 +220,7 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 
 // I9: a restart between the copy and its commit, and a configuration that changed meanwhile, make no second copy and lose none.
 func TestReading_I9_RestartsAroundACopy(t *testing.T) {
-	s, d := archiving(setup{}, true, "emulate:silent", "two")
+	s, d := archiving(setup{}, "one", "two")
 	virtual(t, s, func(t *testing.T, w *world) {
 		for range 5 {
 			w.pass(7*time.Second, time.Second, never)
@@ -246,13 +230,13 @@ func TestReading_I9_RestartsAroundACopy(t *testing.T) {
 			t.Errorf("%+v", d.entries())
 		}
 		d.copiedOnce(2)
-		d.config.ArchiveSent = daemon.ArchiveSent{}
+		d.config.ArchiveSent = ""
 		d.notes = append(d.notes, "three")
 		d.drop("out-2", "R-2", "three")
 		d.restart()
 		w.pass(2*hour, time.Minute, func() bool { return isDelivered(d.entry(2)) })
 		e := d.entry(2)
-		kit.Check(t, e.Copy == ledger.NoCopy && isDelivered(e), "%+v, want e.Copy = ledger.NoCopy, isDelivered(e)", e)
+		kit.Check(t, !e.Copied && isDelivered(e), "%+v, want not e.Copied, isDelivered(e)", e)
 		d.copiedOnce(2)
 		w.proven()
 	})

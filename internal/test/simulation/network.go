@@ -29,22 +29,12 @@ type Network struct {
 	OwnAccount     bool          // credentials of its own; in a world of tokens always
 	Workers        int
 	Settle, Rescan time.Duration
-	Copies         CopyMoment    // of what is sent, into the drop of the first vault
+	Copies         bool          // of what is sent, into the drop of the first vault
 	CheckedAfter   time.Duration // from a notification that names the file of a check until that can be fetched
 	Receives       bool          // documents come in, and go into the drop of the first vault
 	Confirms       bool          // the network is told that each came
 	TrustsType     bool          // whatever the network lists as received documents is one
 }
-
-// CopyMoment is when copies of sent documents are made for the archive.
-type CopyMoment string
-
-// The moments.
-const (
-	NoCopies      CopyMoment = ""
-	OnceDelivered CopyMoment = "delivered"
-	OnceTaken     CopyMoment = "taken"
-)
 
 var networkAccount = emulator.Account{Name: "network", Secret: "secret of network"}
 
@@ -118,8 +108,8 @@ func (w *World) addNetwork(cfg *daemon.Config, api *apicall.API) {
 	cfg.Routes[ledger.Network] = ingest.Route{Sender: networkapi.Sender{Client: client, Types: networkapi.DefaultFileTypes()}, Workers: max(n.Workers, 1), BatchSize: 1}
 	cfg.Notices = &daemon.Notices{Service: client, Every: n.Every}
 	w.addReceiving(cfg, client)
-	if n.Copies != NoCopies {
-		cfg.ArchiveSent = daemon.ArchiveSent{Into: vaultName(0), OnceTaken: n.Copies == OnceTaken}
+	if n.Copies {
+		cfg.ArchiveSent = vaultName(0)
 	}
 	rules := packager.NetworkRules{Read: networkapi.ReadMetadata, CheckFileName: networkapi.CheckFileName, MaxDocument: networkapi.MaxDocument, Check: checkDocument}
 	for i := w.cfg.Vaults + len(w.cfg.PDFs.Drops); i < w.countDrops(); i++ {

@@ -11,19 +11,13 @@ import (
 
 // isCopyOwed reports whether the archive must get a copy of an entry.
 func (w *World) isCopyOwed(e ledger.Entry) bool {
-	switch w.cfg.Network.Copies {
-	case OnceDelivered:
-		return e.Route == ledger.Network && e.State == ledger.Delivered && !e.NeedsReconcile
-	case OnceTaken:
-		return e.WasTaken() && !e.NeedsReconcile && (e.State == ledger.Delivered || e.State == ledger.Uploaded || e.State == ledger.Rejected && !e.InDoubt)
-	}
-	return false
+	return w.cfg.Network.Copies && e.Route == ledger.Network && e.State == ledger.Delivered && !e.NeedsReconcile
 }
 
 // findOwedCopies names the sent documents whose copies nothing has taken yet.
 func (w *World) findOwedCopies() (left []string) {
 	w.t.Helper()
-	if w.cfg.Network.Copies == NoCopies {
+	if !w.cfg.Network.Copies {
 		return nil
 	}
 	for _, e := range w.networkEntries() {
@@ -40,7 +34,7 @@ func (w *World) findOwedCopies() (left []string) {
 // hold at every instant at which no process runs.
 func (w *World) checkCopies(l *boltledger.Ledger, entries []ledger.Entry) (problems []string) {
 	w.t.Helper()
-	if w.cfg.Network.Copies == NoCopies {
+	if !w.cfg.Network.Copies {
 		return nil
 	}
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }

@@ -127,9 +127,9 @@ func sendingSoon(seed uint64, outcomes ...emulator.OutcomeRate) Config {
 }
 
 // archivingSoon is such a world in which copies of what is sent are archived.
-func archivingSoon(seed uint64, when CopyMoment, outcomes ...emulator.OutcomeRate) Config {
+func archivingSoon(seed uint64, outcomes ...emulator.OutcomeRate) Config {
 	cfg := sendingSoon(seed, outcomes...)
-	cfg.Network.Copies = when
+	cfg.Network.Copies = true
 	return cfg
 }
 
@@ -137,13 +137,11 @@ func archivingSoon(seed uint64, when CopyMoment, outcomes ...emulator.OutcomeRat
 // no source is placed without it.
 func TestCopies_I1_FaultAtEveryFileAndCommit(t *testing.T) {
 	sampled := isSampled(t, "a fault at each file and commit of a copy")
-	for _, when := range []CopyMoment{OnceDelivered, OnceTaken} {
-		strikeBeforePlace(t, sampled, string(when), "incoming", map[Seam]int{Files: 30, Commits: 4}, func(n uint64) Config {
-			return archivingSoon(n, when, emulator.OutcomeRate{Outcome: "delivered", Rate: 1})
-		}, func(o Outcome) bool {
-			return len(o.EntriesIn(ledger.Archived)) == 1 && len(o.EntriesIn(ledger.Delivered)) == 1
-		})
-	}
+	strikeBeforePlace(t, sampled, "copies", "incoming", map[Seam]int{Files: 30, Commits: 4}, func(n uint64) Config {
+		return archivingSoon(n, emulator.OutcomeRate{Outcome: "delivered", Rate: 1})
+	}, func(o Outcome) bool {
+		return len(o.EntriesIn(ledger.Archived)) == 1 && len(o.EntriesIn(ledger.Delivered)) == 1
+	})
 }
 
 // TestValidation_I4_FaultAtEveryFileAndCommit strikes likewise what is done for the file of a check: it lies beside its document, whole and once.

@@ -164,7 +164,7 @@ func (s *scenario) drawNetwork(r *rand.Rand) {
 		}
 	}
 	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
-	s.Network.Copies = []CopyMoment{NoCopies, OnceDelivered, OnceTaken}[r.IntN(3)]
+	s.Network.Copies = r.IntN(3) > 0
 	s.Outcomes = append(s.Outcomes, emulator.OutcomeRate{Outcome: "checked", Rate: r.Float64() * 0.5})
 	s.Readings.Network.Validation, s.Network.CheckedAfter = pick("both", "property", "link"), time.Duration(r.IntN(2))*upTo(r, time.Hour)
 	s.drawReceiving(r)
