@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,7 @@ type Step[J any, T Target] struct {
 	Admit func(queue string, now archive.Instant) (func(J) Admission[T], error)
 	// Limit returns how many of the admitted jobs may go now, and when to ask again
 	// where no change will wake the lane; nil: all may.
-	Limit func(admitted []J) (n int, again time.Time)
+	Limit func(admitted []J) (n int, again time.Time, err error)
 	// MayBegin reports whether a job may begin beside the others of its lane, or
 	// alone, and books it if so; nil: it may.
 	MayBegin func(j J, alone bool) bool
@@ -286,6 +287,7 @@ func (e *Engine[J, T]) takeWoken() []*Lane[J, T] {
 		delete(t.lane.handedOn, t.keys[0])
 	}
 	for _, t := range e.ended {
+		t.lane.running = slices.DeleteFunc(t.lane.running, func(other *Task[J, T]) bool { return other == t })
 		for _, k := range t.keys {
 			if t.lane.busy[k]--; t.lane.busy[k] == 0 {
 				delete(t.lane.busy, k)

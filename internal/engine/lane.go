@@ -17,6 +17,7 @@ type Lane[J any, T Target] struct {
 	// Of the dispatcher alone:
 	next       time.Duration       // when to look again, on the boot clock; 0: when woken
 	batchSince archive.Instant     // when the first job of a batch that is not full was seen
+	running    []*Task[J, T]       // tasks that it started, until their ends were taken note of
 	busy       map[archive.Key]int // tasks with a job, until their ends were taken note of: what was read may be older than their outcomes
 
 	// Guarded by the engine's mu:
@@ -70,7 +71,10 @@ func (e *Engine[J, T]) look(l *Lane[J, T], work context.Context) error {
 			next = earliest(next, full)
 			break
 		}
-		t, rest, again := e.choose(l, admit, found, now)
+		t, rest, again, err := e.choose(l, admit, found, now)
+		if err != nil {
+			return err
+		}
 		if next = earliest(next, again); t == nil {
 			lacksRoom = true
 			break
@@ -133,11 +137,11 @@ func (l *Lane[J, T]) batchWaitsUntil(n int, now archive.Instant) time.Time {
 
 // choose makes a task of the first job and of those that are admitted like it, and
 // returns the other jobs. nil: none may go now, and more may go again later.
-func (e *Engine[J, T]) choose(l *Lane[J, T], admit func(J) Admission[T], found []J, now archive.Instant) (t *Task[J, T], rest []J, again time.Time) {
+func (e *Engine[J, T]) choose(l *Lane[J, T], admit func(J) Admission[T], found []J, now archive.Instant) (t *Task[J, T], rest []J, again time.Time, err error) {
 	if l.Limit != nil {
-		n, again := l.Limit(found)
-		if n == 0 {
-			return nil, nil, again
+		n, again, err := l.Limit(found)
+		if n == 0 || err != nil {
+			return nil, nil, again, err
 		}
 		found = found[:min(n, len(found))]
 	}
@@ -145,7 +149,7 @@ func (e *Engine[J, T]) choose(l *Lane[J, T], admit func(J) Admission[T], found [
 	how := admit(found[0])
 	probe, allowed := e.Breakers.allow(how.Target, now.Wall)
 	if !allowed { // it opened since findDue; the next search finds what needs another target
-		return nil, nil, now.Wall
+		return nil, nil, now.Wall, nil
 	}
 	jobs, rest := found[:1:1], found[1:]
 	if how.Most > 1 && !probe {
@@ -161,7 +165,7 @@ func (e *Engine[J, T]) choose(l *Lane[J, T], admit func(J) Admission[T], found [
 	if probe || l.Limit != nil {
 		rest = nil // each task uses up what the limit allows
 	}
-	return &Task[J, T]{Admission: how, Jobs: jobs, Now: now, Queue: l.Queue, engine: e, lane: l, probe: probe}, rest, time.Time{}
+	return &Task[J, T]{Admission: how, Jobs: jobs, Now: now, Queue: l.Queue, engine: e, lane: l, probe: probe}, rest, time.Time{}, nil
 }
 
 // start books a task, begins it, and lets it run.
@@ -171,12 +175,25 @@ func (e *Engine[J, T]) start(t *Task[J, T], work context.Context) {
 		t.keys = append(t.keys, k)
 		t.lane.busy[k]++
 	}
+	t.lane.running = append(t.lane.running, t)
 	e.mu.Lock()
 	e.book(t)
 	e.mu.Unlock()
 	// What it takes of a limit, and what its intents say, is booked before the next
 	// lane is looked at.
 	t.Go(work, t.lane.Start(t))
+}
+
+// UnderWay calls fn with each job of a step that the dispatcher took and that has not
+// ended, as it was then. Only functions that the dispatcher calls may call it.
+func (e *Engine[J, T]) UnderWay(step string, fn func(queue string, j J)) {
+	for _, l := range e.slotsOf(step).lanes {
+		for _, t := range l.running {
+			for _, j := range t.Jobs {
+				fn(l.Queue, j)
+			}
+		}
+	}
 }
 
 // book counts a task that has no slot yet. The caller holds mu.

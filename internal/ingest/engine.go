@@ -69,8 +69,6 @@ type Engine struct {
 	expiredBatches    expiredBatches
 	underWay          bookings
 	statusLists       statusLists
-	backlog           backlog
-	isBacklogOld      atomic.Bool // the start, or an act that the engine did not see: it is read before it is used
 	disposable        disposable
 	unknownWords      unknownWords
 }
@@ -78,8 +76,6 @@ type Engine struct {
 // New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
 	c := &Engine{cfg: cfg, drops: map[string]Drop{}, unasked: make(chan struct{})}
-	c.backlog.clear()
-	c.isBacklogOld.Store(true)
 	c.refusals.by = map[string]map[archive.Key]bool{}
 	c.statusLists.byVault, c.statusLists.last = map[archive.VaultID]*statusList{}, map[archive.VaultID]archive.RemoteID{}
 	c.expiredBatches.batches = map[batchID]time.Duration{}
@@ -196,7 +192,6 @@ func (c *Engine) isDraining(queue string) bool {
 // the engine did not see it. It waits for nothing, so that whoever is told of a commit
 // may call it.
 func (c *Engine) Wake() {
-	c.isBacklogOld.Store(true)
 	c.lanes.WakeAll()
 }
 
@@ -268,20 +263,14 @@ func (c *Engine) NoteCommitted(e ledger.Entry) { c.noteResult(ledger.Result{Key:
 
 // noteResult logs a result once and wakes the lane whose step is due next.
 func (c *Engine) noteResult(res ledger.Result) {
-	// A grant was booked before its commit. It is taken back where the commit came to nothing: a vault would lack that ticket for ever.
-	if _, stale := errors.AsType[*ledger.StaleError](res.Err); stale {
-		c.backlog.revoke(res.Key)
-		return // somebody else was faster; what is due is asked anew
-	}
 	if res.Err != nil {
-		c.backlog.revoke(res.Key)
-		if _, taken := errors.AsType[*ledger.TakenError](res.Err); !taken {
+		_, stale := errors.AsType[*ledger.StaleError](res.Err) // somebody else was faster; what is due is asked anew
+		if _, taken := errors.AsType[*ledger.TakenError](res.Err); !taken && !stale {
 			c.cfg.Log.Error("change not committed", "key", res.Key, "err", res.Err)
 		}
 		return
 	}
 	e := res.Entry
-	c.backlog.update(e)
 	c.logState(e)
 	// The ledger alone says what is next. This only tells the dispatcher sooner than its timer would.
 	if s, _, ok := ledger.Due(e); ok {

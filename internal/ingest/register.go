@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ func (c *Engine) admitToRegister(string, archive.Instant) (func(ledger.Entry) ad
 			most = min(int(e.BatchLimit), most)
 		}
 		return admission{Target: registerTargetOf(e), Most: most}
-	}, c.recallBacklogIfOld() // countAffordable decides by it
+	}, nil
 }
 
 func (c *Engine) intendToRegister(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
@@ -56,8 +57,6 @@ func (c *Engine) intendToRegister(e ledger.Entry, now archive.Instant) ([]ledger
 	if changed, err := c.hasOtherRequest(d, e, now); changed || err != nil {
 		return []ledger.Event{ledger.Unsealed{}}, false, err
 	}
-	// The grant counts from here on, before its commit: the next plan must not give the same room away twice.
-	c.backlog.grant(e)
 	return []ledger.Event{ledger.RegisterIntended{}}, true, nil
 }
 
@@ -142,16 +141,19 @@ func registerTargetOfQueue(queue string) Target {
 // to ask again where nothing that is under way will tell. Only tickets that can be used just
 // now count: those of a vault whose store is away do not use the network link. A vault
 // that holds none may always have one.
-func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) {
+func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time, err error) {
 	// While the store takes no uploads a ticket would expire unused.
 	queue := ledger.ServiceQueueOf(ready[0])
 	store := uploadTargetOf(queue)
 	if again, open := c.breakers.IsOpen(store, c.cfg.Now().Wall); open {
-		return 0, again
+		return 0, again, nil
 	}
-	own, granted := c.backlog.grantedSizes(queue, func(of string) bool { return c.breakers.IsClosed(uploadTargetOf(of)) })
+	own, granted, err := c.tickets(queue)
+	if err != nil {
+		return 0, again, err
+	}
 	if !c.breakers.IsClosed(store) { // a document with a ticket makes the probe; the vault needs one ticket for that
-		return max(0, 1-own), time.Time{}
+		return max(0, 1-own), time.Time{}, nil
 	}
 	var waiting []int64
 	for _, e := range ready {
@@ -163,7 +165,37 @@ func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) 
 	if own == 0 {
 		n = max(n, 1)
 	}
-	return n, time.Time{}
+	return n, time.Time{}, nil
+}
+
+// tickets returns the sizes of the documents that hold a ticket or are being given one, in a service queue itself and in all others whose
+// store takes uploads; own is how many are of the queue itself. They are read out of the due index for each batch (0.16 ms for 64 tickets,
+// 0.6 ms for 256), and what is being registered the dispatcher knows itself: no copy can be out of step with the ledger. What a start finds
+// as registering holds nothing yet, and does not count.
+func (c *Engine) tickets(queue string) (own int, sizes []int64, err error) {
+	seen := map[archive.Key]bool{}
+	count := func(of string, e ledger.Entry) {
+		if seen[e.Key] || of != queue && !c.breakers.IsClosed(uploadTargetOf(of)) {
+			return
+		}
+		seen[e.Key] = true
+		sizes = append(sizes, e.Package.Size)
+		if of == queue {
+			own++
+		}
+	}
+	c.lanes.UnderWay(ledger.Register.String(), count)
+	queues, err := c.cfg.Index.Queues(ledger.Upload)
+	for _, of := range queues {
+		_, _, errDue := c.cfg.Index.DueInQueue(ledger.Upload, of, c.farAway(), 1, nil, func(e ledger.Entry) bool {
+			if e.State > ledger.Registering { // else it needs no ticket
+				count(of, e)
+			}
+			return true
+		})
+		err = errors.Join(err, errDue)
+	}
+	return own, sizes, err
 }
 
 func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.Change {

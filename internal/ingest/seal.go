@@ -30,7 +30,7 @@ func (c *Engine) sealStep() engine.Step[ledger.Entry, Target] {
 // seal packs a claimed folder. Nothing is announced: a crash leaves the folder claimed, and the next start packs it.
 func (c *Engine) seal(ctx context.Context, t *task) {
 	e := t.Jobs[0]
-	if !c.begin(ctx, t, e) || !c.hasRoomToPack(ledger.ServiceQueueOf(e)) { // the spool was filled while this one waited
+	if !c.begin(ctx, t, e) || !c.hasSpace(ledger.ServiceQueueOf(e)) { // the spool was filled while this one waited
 		return
 	}
 	c.finish(t, t.Jobs, c.sealFolder(ctx, e))
@@ -44,32 +44,41 @@ const maxWaiting = 2000
 // not keep the packages of the others from being made. What is not let through waits
 // as it is, and is looked at again when a package leaves.
 func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry) admission, error) {
-	if err := c.recallBacklogIfOld(); err != nil {
+	d, known := c.drops[dropOf(queue)]
+	// A drop may have been given to another vault since some of its folders came.
+	fits := map[string]bool{}
+	hasRoom := func(service string) (bool, error) {
+		if room, asked := fits[service]; asked {
+			return room, nil
+		}
+		n, err := c.countWaiting(service)
+		fits[service] = err == nil && n < maxWaiting && c.hasSpace(service)
+		return fits[service], err
+	}
+	if room, err := hasRoom(ledger.ServiceQueue(d.Route, string(d.Vault))); known && !room || err != nil {
 		return nil, err
 	}
-	d, known := c.drops[dropOf(queue)]
-	service := ledger.ServiceQueue(d.Route, string(d.Vault))
-	if known && !c.hasRoomToPack(service) {
-		return nil, nil
-	}
-	// A drop may have been given to another vault since some of its folders came.
-	fits := map[string]bool{service: known}
 	return func(e ledger.Entry) admission {
-		service := ledger.ServiceQueueOf(e)
-		ok, asked := fits[service]
-		if !asked {
-			ok = c.hasRoomToPack(service)
-			fits[service] = ok
-		}
-		return admission{No: !ok, Target: targetOf(queue), Most: 1}
+		room, _ := hasRoom(ledger.ServiceQueueOf(e)) // an error is met again, by the look at that queue
+		return admission{No: !room, Target: targetOf(queue), Most: 1}
 	}, nil
 }
 
-// hasRoomToPack reports whether there is room for one more package of a service queue.
-func (c *Engine) hasRoomToPack(queue string) bool {
-	if c.backlog.countSealed(queue) >= maxWaiting {
-		return false
+// countWaiting counts the sealed packages of a service queue that wait for a ticket or for their upload. Those that a person must let go
+// first are not due, and do not count: they would keep the others from being packed.
+func (c *Engine) countWaiting(queue string) (n int, err error) {
+	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
+		_, _, errDue := c.cfg.Index.DueInQueue(s, queue, c.farAway(), 1, func(archive.Key) bool { n++; return true }, nil)
+		err = errors.Join(err, errDue)
 	}
+	return n, err
+}
+
+// farAway is when all that waits for a step is due.
+func (c *Engine) farAway() time.Time { return c.cfg.Now().Wall.AddDate(100, 0, 0) }
+
+// hasSpace reports whether the disk has room for one more package of a service queue.
+func (c *Engine) hasSpace(queue string) bool {
 	err := c.cfg.SpoolSpace(queue)
 	switch {
 	case errors.Is(err, ErrFull):
@@ -81,13 +90,6 @@ func (c *Engine) hasRoomToPack(queue string) bool {
 		c.cfg.Log.Info("packing goes on")
 	}
 	return true
-}
-
-// eachWaiting walks over all entries that wait for a step, due or not.
-func (c *Engine) eachWaiting(s ledger.Step, queue string, fn func(ledger.Entry)) error {
-	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
-	_, _, err := c.cfg.Index.DueInQueue(s, queue, far, 1, nil, func(e ledger.Entry) bool { fn(e); return true })
-	return err
 }
 
 func (c *Engine) sealFolder(ctx context.Context, e ledger.Entry) []ledger.Change {
