@@ -1,7 +1,6 @@
 package dropwork
 
 import (
-	"cmp"
 	"context"
 	"os"
 
@@ -15,8 +14,8 @@ import (
 	"vaultd/internal/watch"
 )
 
-// form is what is dropped in a drop folder, and how it is read: a type with a
-// method for each question. The route of the drop tells which form it is.
+// form is how what is dropped is read: a type with a method for each question.
+// The route of the drop tells which form it has.
 type form interface {
 	// takesFiles reports whether single files are taken, and not folders.
 	takesFiles() bool
@@ -47,10 +46,10 @@ type form interface {
 	fit(s Settings, e *ingest.Drop)
 }
 
-var forms = map[ledger.Route]form{ledger.Vault: folders{}, ledger.PDF: singlePDFs{}, ledger.Network: documents{}}
+var forms = [...]form{ledger.Folders: folders{}, ledger.Files: singlePDFs{}, ledger.Documents: documents{}}
 
 // formOf returns the form of what goes by a route.
-func formOf(r ledger.Route) form { return forms[cmp.Or(r, ledger.Vault)] }
+func formOf(r ledger.Route) form { return forms[r.Form()] }
 
 // form returns the form of what is dropped here.
 func (s Settings) form() form { return formOf(s.Route) }

@@ -11,20 +11,30 @@ const (
 	Network Route = "network" // to the business network, which tells by notifications what became of the document
 )
 
+// Form is what is dropped for a route.
+type Form uint8
+
+const (
+	Folders   Form = iota // folders with a sidecar of the archive
+	Files                 // single PDFs, without a folder around them
+	Documents             // folders with a document of the business network
+)
+
 // routeRow is what depends on the route of a document, and not on the document:
 // a new route is a new row.
 type routeRow struct {
 	route    Route
 	evidence evidence
+	form     Form
 	vaults   bool   // see [Route.HasVaults]
 	ending   string // see [Route.PackageEnding]
 	noted    string // see [Route.Noted]
 }
 
 var routeRows = []routeRow{
-	{route: Vault, evidence: list{}, vaults: true, ending: ".zip"},
-	{route: PDF, evidence: none{}, ending: ".pdf", noted: string(PDF)},
-	{route: Network, evidence: repeatable{}, ending: ".zip", noted: string(Network)},
+	{route: Vault, evidence: list{}, form: Folders, vaults: true, ending: ".zip"},
+	{route: PDF, evidence: none{}, form: Files, ending: ".pdf", noted: string(PDF)},
+	{route: Network, evidence: repeatable{}, form: Documents, ending: ".zip", noted: string(Network)},
 }
 
 // Routes lists the routes.
@@ -60,6 +70,9 @@ func (r Route) IsNotified() bool { return r.row().evidence == repeatable{} }
 // are none, all documents of the route share one queue, and each drop registers
 // for itself.
 func (r Route) HasVaults() bool { return r.row().vaults }
+
+// Form is what is dropped for the route.
+func (r Route) Form() Form { return r.row().form }
 
 // Reaches reports whether a document of the route can be in a state.
 func (r Route) Reaches(s State) bool { return r.row().evidence.reaches(s) }

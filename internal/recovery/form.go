@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -12,7 +11,7 @@ import (
 )
 
 // form is what lies in the folders of a drop, as far as it is read here: a type
-// with a method for each question. The route of the drop tells which form it is.
+// with a method for each question. The route of the drop tells which form it has.
 type form interface {
 	// compareFiles compares the files next to a note with what it lists, and takes
 	// over what they say. The note alone is not believed: the files must give the
@@ -28,10 +27,10 @@ type form interface {
 	readSidecar(ctx context.Context, d Drop, dir *durable.Dir) *ledger.Document
 }
 
-var forms = map[ledger.Route]form{ledger.Vault: folders{}, ledger.PDF: singlePDFs{}, ledger.Network: documents{}}
+var forms = [...]form{ledger.Folders: folders{}, ledger.Files: singlePDFs{}, ledger.Documents: documents{}}
 
 // form returns the form of what lies in the folders of the drop.
-func (d Drop) form() form { return forms[cmp.Or(d.Route, ledger.Vault)] }
+func (d Drop) form() form { return forms[d.Route.Form()] }
 
 // folders are folders with a sidecar of the archive.
 type folders struct{}
