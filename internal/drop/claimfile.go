@@ -14,21 +14,11 @@ import (
 // ErrNotFile says that a name is a link, a folder or something else, but not a regular file.
 var ErrNotFile = errors.New("not a regular file")
 
-// FileState distinguishes the states of a file. It has no ctime, because the rename of the claim changes that.
-type FileState struct {
-	Ino     uint64
-	Size    int64 // bytes
-	ModTime time.Time
-}
-
-// stateOf returns the state of a file.
-func stateOf(info fs.FileInfo) FileState {
-	return FileState{Ino: sysStat(info).Ino, Size: info.Size(), ModTime: info.ModTime()}
-}
-
-// isEqual compares two states. Times that show the same instant are equal.
-func (s FileState) isEqual(o FileState) bool {
-	return s.Ino == o.Ino && s.Size == o.Size && s.ModTime.Equal(o.ModTime)
+// isSameState reports whether a claimed file is in the state in which it was
+// seen. It compares inode, size and mtime: the rename of the claim changes the
+// ctime, and neither owner nor rights are content.
+func isSameState(claimed, seen durable.FileID) bool {
+	return claimed.Ino == seen.Ino && claimed.Size == seen.Size && claimed.Mtime == seen.Mtime
 }
 
 // ClaimFile takes the single file name out of the drop folder, under a new key made from now. The claimed folder is made for it:
@@ -40,7 +30,7 @@ func (s FileState) isEqual(o FileState) bool {
 //
 // When ClaimFile returns without an error the claim is durable. The error is a [*ClaimError], which may wrap [ErrNotFile]. One
 // that wraps [durable.ErrSync] leaves the file claimed.
-func (f *Folder) ClaimFile(name string, seen FileState, now time.Time) (c ClaimedFolder, hasChanged bool, err error) {
+func (f *Folder) ClaimFile(name string, seen durable.FileID, now time.Time) (c ClaimedFolder, hasChanged bool, err error) {
 	// The lock keeps the new claim, which is empty at first, from being removed by readClaim.
 	f.claiming.RLock()
 	defer f.claiming.RUnlock()
@@ -100,7 +90,7 @@ func (f *Folder) makeFileClaim(key archive.Key, name string) (claim, folder *dur
 }
 
 // describeFileClaim describes what was really moved: somebody may have put a link or another file in its place since the look.
-func (f *Folder) describeFileClaim(claim, folder *durable.Dir, key archive.Key, name string, seen FileState) (c ClaimedFolder, hasChanged bool, err error) {
+func (f *Folder) describeFileClaim(claim, folder *durable.Dir, key archive.Key, name string, seen durable.FileID) (c ClaimedFolder, hasChanged bool, err error) {
 	c, err = describeClaimed(claim, key, name)
 	if err != nil {
 		return ClaimedFolder{}, false, f.newClaimError(name, nil, err)
@@ -111,7 +101,7 @@ func (f *Folder) describeFileClaim(claim, folder *durable.Dir, key archive.Key, 
 	}
 	if moved.Mode().IsRegular() {
 		c.Owner = sysStat(moved).Uid
-		return c, !stateOf(moved).isEqual(seen), nil
+		return c, !isSameState(durable.IDOf(moved), seen), nil
 	}
 	// After a crash here the next start adopts what was moved; packing refuses it, and it goes back to people.
 	if err := folder.Rename(name, f.root, name); err != nil {

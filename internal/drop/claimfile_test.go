@@ -23,10 +23,10 @@ func fileConfig(path string) Config {
 }
 
 // seen is the state of a file as a watcher saw it.
-func seen(t *testing.T, path string) FileState {
+func seen(t *testing.T, path string) durable.FileID {
 	t.Helper()
 	info := kit.Value(os.Lstat(path))(t)
-	return stateOf(info)
+	return durable.IDOf(info)
 }
 
 func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
@@ -70,7 +70,7 @@ func TestClaimFile_I19_HostileFiles(t *testing.T) {
 	for _, name := range []string{"link.pdf", "dangling.pdf", "fifo.pdf", "Mai", "gone.pdf", "", ".", "..", "../in", "/etc/passwd", ".vaultd", ".VAULTD", "a/b", "a\x00b",
 		"_STATUS.txt", "_status.TXT", "_REASON.txt", "_Delivered.JSON", "_ARCHIVED", "_receipt.txt", "_Delivered"} {
 		before := tree(t, path)
-		c, _, err := f.ClaimFile(name, FileState{}, now)
+		c, _, err := f.ClaimFile(name, durable.FileID{}, now)
 		kit.Check(t, err != nil, "%q claimed: %+v", name, c)
 		kit.Want(t, name+": left", tree(t, path), before)
 	}
@@ -218,7 +218,7 @@ func TestClaimFile_I1_NoWayBack(t *testing.T) {
 	}
 	f := open(t, cfg)
 	put(t, path, "scan7.pdf")
-	if _, _, err := f.ClaimFile("scan7.pdf", FileState{}, now); !errors.Is(err, ErrNotFile) || !errors.Is(err, fs.ErrExist) {
+	if _, _, err := f.ClaimFile("scan7.pdf", durable.FileID{}, now); !errors.Is(err, ErrNotFile) || !errors.Is(err, fs.ErrExist) {
 		t.Errorf("%v, want error %v, error fs.ErrExist", err, ErrNotFile)
 	}
 	n := 0
@@ -255,7 +255,7 @@ func TestClaimFile_I1_ReturnedFolderTakenAgain(t *testing.T) {
 func BenchmarkClaimFile(b *testing.B) {
 	benchmarkClaims(b, fileConfig, func(path string) error { return os.WriteFile(path, []byte("x"), 0o660) },
 		func(f *Folder, name string) error {
-			_, _, err := f.ClaimFile(name, FileState{}, now)
+			_, _, err := f.ClaimFile(name, durable.FileID{}, now)
 			return err
 		})
 }

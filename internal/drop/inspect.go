@@ -27,9 +27,9 @@ type inspection struct {
 	rel               string                  // path of the folder in errors
 	files             map[string]archive.File // by path in NFC
 	junk              map[string]bool
-	matched           map[string]identity // by path on disk
-	done              string              // what was done with it: archived or sent
-	mayHoldValidation bool                // see [Disposal]
+	matched           map[string]durable.FileID // by path on disk; with any difference a file is not removed
+	done              string                    // what was done with it: archived or sent
+	mayHoldValidation bool                      // see [Disposal]
 	depth             int
 
 	collectsAll bool // every difference goes to differences; else the first one ends the inspection
@@ -41,20 +41,8 @@ type inspection struct {
 
 const unreadable = "may not be read any more"
 
-// identity distinguishes the states of a file. Nobody can set a ctime back.
-type identity struct {
-	dev, ino     uint64
-	size         int64
-	mtime, ctime syscall.Timespec
-}
-
-func identityOf(info fs.FileInfo) identity {
-	st := sysStat(info)
-	return identity{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}
-}
-
 func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
-	in := &inspection{ctx: ctx, rel: rel, mayHoldValidation: d.MayHoldValidation, done: cmp.Or(d.Done, Archived.doneWord()), files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]identity{}, met: map[string]bool{}}
+	in := &inspection{ctx: ctx, rel: rel, mayHoldValidation: d.MayHoldValidation, done: cmp.Or(d.Done, Archived.doneWord()), files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]durable.FileID{}, met: map[string]bool{}}
 	for _, file := range d.Files {
 		in.files[file.Path] = file
 	}
@@ -132,12 +120,12 @@ func (in *inspection) inspectFile(dir *durable.Dir, name, full string, info fs.F
 	case !info.Mode().IsRegular():
 		return in.reportUnexpected(full, "is a link or another thing that was not "+in.done)
 	case archived:
-		if in.look != nil && info.Size() == want.Size && !in.look.reads(identityOf(info)) {
+		if in.look != nil && info.Size() == want.Size && !in.look.reads(durable.IDOf(info)) {
 			return nil
 		}
 		return in.compareFile(dir, name, full, want)
 	case in.junk[full], full == name && (IsNoteName(name) || in.mayHoldValidation && IsValidationName(name)):
-		in.matched[full] = identityOf(info)
+		in.matched[full] = durable.IDOf(info)
 		return nil
 	case in.isTolerated(name, false):
 		return nil
@@ -167,10 +155,10 @@ func (in *inspection) compareFile(dir *durable.Dir, name, full string, want arch
 	if err != nil {
 		return err
 	}
-	if sum != want.SHA256 || identityOf(after) != identityOf(info) {
+	if sum != want.SHA256 || durable.IDOf(after) != durable.IDOf(info) {
 		return in.reportUnexpected(full, "has another content than when it was "+in.done)
 	}
-	in.matched[full] = identityOf(info)
+	in.matched[full] = durable.IDOf(info)
 	return nil
 }
 
@@ -221,7 +209,7 @@ func (in *inspection) removeContents(dir *durable.Dir, at string) error {
 			folders = append(folders, name)
 			return nil
 		}
-		if found, ok := in.matched[full]; !ok || found != identityOf(info) {
+		if found, ok := in.matched[full]; !ok || found != durable.IDOf(info) {
 			return in.reportUnexpected(full, "changed while the folder was being removed")
 		}
 		files = append(files, name)
@@ -236,7 +224,7 @@ func (in *inspection) removeContents(dir *durable.Dir, at string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return durable.PrefixMountPath(at, err)
 		}
-		if err == nil && identityOf(info) != in.matched[path.Join(at, name)] {
+		if err == nil && durable.IDOf(info) != in.matched[path.Join(at, name)] {
 			return in.reportUnexpected(path.Join(at, name), "changed while the folder was being removed")
 		}
 		// A crash between two unlinks leaves a part of the folder in its claim. The next call inspects what is left and goes on:

@@ -25,8 +25,8 @@ type Look struct {
 	ReadsAll     bool
 }
 
-func (l Look) reads(id identity) bool {
-	return l.ReadsAll || !time.Unix(id.ctime.Unix()).Before(l.ChangedSince)
+func (l Look) reads(id durable.FileID) bool {
+	return l.ReadsAll || !time.Unix(0, id.Ctime).Before(l.ChangedSince)
 }
 
 // OpenKept opens whatever folder is at rel (as in "_archived/2026-11/Müller

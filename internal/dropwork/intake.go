@@ -135,7 +135,7 @@ func (d *Drop) checkClosed(f *drop.Folder, name string) error {
 // claimFile claims a single file and asks for its entry.
 func (d *Drop) claimFile(ctx context.Context, f *drop.Folder, w watch.Item) error {
 	// When this returns, the claim is durable. After a crash here the next start finds the file in one of the two places.
-	c, hasChanged, err := f.ClaimFile(w.Name, drop.FileState(w.Scan.File), d.shared.Now().Wall)
+	c, hasChanged, err := f.ClaimFile(w.Name, w.Scan.File, d.shared.Now().Wall)
 	d.endOnSyncError(err)
 	if err != nil {
 		return err

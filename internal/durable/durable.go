@@ -74,7 +74,7 @@ type Dir struct {
 	root     *os.Root
 	file     *os.File
 	hook     Hook
-	openedAs *FileStat // the directory itself, when it was opened
+	openedAs FileStat // the directory itself, when it was opened
 
 	ignoresModes atomic.Bool // see IgnoreModeErrors
 

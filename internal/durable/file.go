@@ -257,32 +257,32 @@ func CloseLock(f *os.File) error {
 
 // OpenDirAt opens the directory name in parent without following a link, and describes what was opened, which may be a mount.
 // The error wraps fs.ErrInvalid when name is no directory.
-func OpenDirAt(parent *os.File, name string) (*os.File, *FileStat, error) {
+func OpenDirAt(parent *os.File, name string) (*os.File, FileStat, error) {
 	fd, err := openAt(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return nil, nil, &os.PathError{Op: "open", Path: name, Err: fmt.Errorf("%q is not a directory: %w", name, fs.ErrInvalid)}
+		return nil, FileStat{}, &os.PathError{Op: "open", Path: name, Err: fmt.Errorf("%q is not a directory: %w", name, fs.ErrInvalid)}
 	}
 	if err != nil {
-		return nil, nil, pathError("open", name, err)
+		return nil, FileStat{}, pathError("open", name, err)
 	}
 	dir := os.NewFile(uintptr(fd), name)
 	stat, err := Fstat(dir)
 	if err != nil {
 		dir.Close()
-		return nil, nil, err
+		return nil, FileStat{}, err
 	}
 	return dir, stat, nil
 }
 
 // openDirSameMount is OpenDirAt for a directory that must lie on the same mount as parent, which at describes. Errors name rel.
-func openDirSameMount(parent *os.File, at *FileStat, name, rel string) (*os.File, *FileStat, error) {
+func openDirSameMount(parent *os.File, at FileStat, name, rel string) (*os.File, FileStat, error) {
 	dir, inside, err := OpenDirAt(parent, name)
 	if err != nil {
-		return nil, nil, renamePathError(rel, err)
+		return nil, FileStat{}, renamePathError(rel, err)
 	}
 	if inside.IsOnOtherMount(at) {
 		dir.Close()
-		return nil, nil, &MountError{Path: rel}
+		return nil, FileStat{}, &MountError{Path: rel}
 	}
 	return dir, inside, nil
 }
@@ -296,7 +296,7 @@ func renamePathError(rel string, err error) error {
 }
 
 // openRegularAt opens the regular file name in dir, which at describes. Errors name rel.
-func openRegularAt(dir *os.File, at *FileStat, name, rel string) (*os.File, fs.FileInfo, error) {
+func openRegularAt(dir *os.File, at FileStat, name, rel string) (*os.File, fs.FileInfo, error) {
 	notRegular := &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
 	// Look first: only opening a device can already do something.
 	entry, err := Lstat(dir, name)

@@ -157,9 +157,9 @@ func TestSeen_AsPackageOS(t *testing.T) {
 	d := open(t, base, nil)
 	for _, name := range []string{"f", "link", "dir", "fifo"} {
 		want := kit.Value(os.Lstat(filepath.Join(base, name)))(t)
-		for way, got := range map[string]func() (*FileStat, error){
-			"statx": func() (*FileStat, error) { return d.Lstat(name) },
-			"stat": func() (*FileStat, error) {
+		for way, got := range map[string]func() (FileStat, error){
+			"statx": func() (FileStat, error) { return d.Lstat(name) },
+			"stat": func() (FileStat, error) {
 				var st unix.Statx_t
 				err := statWithoutStatx(int(d.file.Fd()), name, unix.AT_SYMLINK_NOFOLLOW, &st)
 				return fileStatOf(name, &st), err

@@ -79,10 +79,10 @@ func resolvePath(path string) (real, below string, err error) {
 }
 
 // statPath describes the file at path. It needs no right to read it.
-func statPath(path string) (*FileStat, error) {
+func statPath(path string) (FileStat, error) {
 	file, err := os.OpenFile(path, unix.O_PATH, 0)
 	if err != nil {
-		return nil, err
+		return FileStat{}, err
 	}
 	defer file.Close() // read-only
 	return Fstat(file)

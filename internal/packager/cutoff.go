@@ -48,7 +48,7 @@ const mostRemarks = 5
 // packed in vain. The small ones are looked at when they are read.
 func (d *droppedFolder) checkLargeEndings() error {
 	for _, f := range d.files {
-		if f.state.size <= maxHeld {
+		if f.state.Size <= maxHeld {
 			continue
 		}
 		if err := d.checkEnding(f, f.path); err != nil {
@@ -64,7 +64,7 @@ func (l *listing) isFresh(f foundFile) bool {
 		return false
 	}
 	// A ctime in the future comes from another clock and says nothing about the age.
-	age := l.rules.Now().Sub(time.Unix(f.state.ctime.Unix()))
+	age := l.rules.Now().Sub(time.Unix(0, f.state.Ctime))
 	return age >= 0 && age < l.rules.CutOffPatience
 }
 
@@ -76,10 +76,10 @@ func (l *listing) checkEnding(f foundFile, name string) error {
 		return l.openError(f, err)
 	}
 	defer func() { file.Close() }() // read-only
-	if fileStateOf(info) != f.state {
+	if durable.IDOf(info) != f.state {
 		return changedError(f.disk)
 	}
-	ending, err := archive.FindEnding(name, file, f.state.size)
+	ending, err := archive.FindEnding(name, file, f.state.Size)
 	if err != nil {
 		return fmt.Errorf("read %q: %w", f.disk, withoutPath(err))
 	}

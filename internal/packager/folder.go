@@ -114,12 +114,12 @@ func (d *droppedFolder) readFileUpTo(most int64, f *foundFile, what string) ([]b
 	if f == nil {
 		return nil, nil
 	}
-	if f.state.size > most {
+	if f.state.Size > most {
 		d.faults = append(d.faults, Fault{File: f.path, Brief: f.path + " is too large",
-			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.state.size), what, megabytes(most)), Advice: `Look whether it is the right file`})
+			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.state.Size), what, megabytes(most)), Advice: `Look whether it is the right file`})
 		return nil, nil
 	}
-	src := make([]byte, f.state.size)
+	src := make([]byte, f.state.Size)
 	err := d.readFile(*f, func(r io.Reader) error {
 		_, err := io.ReadFull(r, src)
 		return err
@@ -132,7 +132,7 @@ func (d *droppedFolder) readFileUpTo(most int64, f *foundFile, what string) ([]b
 
 // recordAuxiliary records a file that does not go into the ZIP, with its digest.
 func (d *droppedFolder) recordAuxiliary(f foundFile, src []byte) {
-	d.auxiliary = append(d.auxiliary, archive.File{Path: f.path, Size: f.state.size, SHA256: archive.Sum(src)})
+	d.auxiliary = append(d.auxiliary, archive.File{Path: f.path, Size: f.state.Size, SHA256: archive.Sum(src)})
 }
 
 // readFile calls use with the content of f. It returns ErrChanged when the state of f, before or after, is not that of the
@@ -143,7 +143,7 @@ func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
 		return l.openError(f, err)
 	}
 	defer func() { file.Close() }() // read-only
-	if fileStateOf(info) != f.state {
+	if durable.IDOf(info) != f.state {
 		return changedError(f.disk)
 	}
 	useErr := use(file)
@@ -151,7 +151,7 @@ func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("look at %q: %w", f.disk, withoutPath(err))
-	case fileStateOf(after) != f.state:
+	case durable.IDOf(after) != f.state:
 		// This is checked first: a short read of a file that changed is no fault of the disk.
 		return changedError(f.disk)
 	case useErr != nil:
@@ -167,7 +167,7 @@ func (l *listing) openError(f foundFile, err error) error {
 		return mount
 	}
 	info, look := l.root.Lstat(f.disk)
-	if look != nil || fileStateOf(info) != f.state {
+	if look != nil || durable.IDOf(info) != f.state {
 		return changedError(f.disk)
 	}
 	return fmt.Errorf("open %q: %w", f.disk, withoutPath(err))
@@ -189,7 +189,7 @@ func (d *droppedFolder) checkPresence() {
 	add := func(brief, text, advice string) {
 		d.faults = append(d.faults, Fault{Brief: brief, Text: text, Advice: advice})
 	}
-	empty := !slices.ContainsFunc(d.files, func(f foundFile) bool { return f.state.size > 0 })
+	empty := !slices.ContainsFunc(d.files, func(f foundFile) bool { return f.state.Size > 0 })
 	// A file with a fault may be the missing one.
 	quiet := len(d.listing.faults) == 0
 	switch {

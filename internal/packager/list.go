@@ -33,29 +33,11 @@ const (
 	markerName   = ".done"
 )
 
-// fileState distinguishes the states of a file. Nobody can set a ctime back.
-type fileState struct {
-	dev, ino, nlink uint64
-	mode            fs.FileMode
-	uid             uint32
-	size            int64
-	mtime, ctime    syscall.Timespec
-}
-
-func fileStateOf(info fs.FileInfo) fileState {
-	s := fileState{mode: info.Mode(), size: info.Size()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.dev, s.ino, s.nlink, s.uid = uint64(st.Dev), st.Ino, uint64(st.Nlink), st.Uid
-		s.mtime, s.ctime = st.Mtim, st.Ctim
-	}
-	return s
-}
-
 // foundFile is a regular file as it was listed.
 type foundFile struct {
-	disk  string // path as the file system spells it
-	path  string // path in the ZIP: NFC
-	state fileState
+	disk  string         // path as the file system spells it
+	path  string         // path in the ZIP: NFC
+	state durable.FileID // any difference means that the file changed since
 }
 
 // listing is the content of a folder, sorted by what each file is for.
@@ -118,7 +100,7 @@ func (l *listing) readRoot() error {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("look at %q: %w", ".", withoutPath(err))
-	case fileStateOf(at).nlink == 0:
+	case at.ID().Nlink == 0:
 		// An open directory that was removed reads as empty.
 		err = fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist)
 	default:
@@ -138,7 +120,7 @@ const (
 
 // readDir reads one open directory and all below it. An entry on another mount than the directory ends the reading: it
 // belongs to another place, and no other fault is reported beside it.
-func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth int, from origin) error {
+func (l *listing) readDir(d *os.File, at durable.FileStat, dir string, depth int, from origin) error {
 	names, err := l.readNames(d, dir)
 	if err != nil {
 		return err
@@ -175,7 +157,7 @@ func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth in
 }
 
 // readSubdir reads the directory name in parent, which entry describes.
-func (l *listing) readSubdir(parent *os.File, entry *durable.FileStat, name, dir string, depth int, from origin) error {
+func (l *listing) readSubdir(parent *os.File, entry durable.FileStat, name, dir string, depth int, from origin) error {
 	if l.isTooMany {
 		return nil
 	}
@@ -305,14 +287,14 @@ func (l *listing) addEntry(e foundEntry) error {
 	case archive.IsPlaceholder(path.Base(disk)):
 		return fmt.Errorf("%q stands in the place of a file that was not downloaded: %w", disk, ErrChanged)
 	default:
-		l.addFile(foundFile{disk: disk, path: norm.NFC.String(disk), state: fileStateOf(e.info)}, e)
+		l.addFile(foundFile{disk: disk, path: norm.NFC.String(disk), state: durable.IDOf(e.info)}, e)
 	}
 	return nil
 }
 
 func (l *listing) addFile(f foundFile, e foundEntry) {
 	top := e.depth == 0
-	if f.state.nlink > 1 {
+	if f.state.Nlink > 1 {
 		l.addFault(f.disk, "contains a hard link", "is a hard link: it exists under a second name elsewhere", "Copy the file in its place")
 		return
 	}
@@ -349,7 +331,7 @@ func (l *listing) leaveOut(isListed func(path string) bool) {
 // once.
 func (l *listing) owners() (all []uint32) {
 	for _, f := range l.allFiles() {
-		all = append(all, f.state.uid)
+		all = append(all, f.state.UID)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -358,7 +340,7 @@ func (l *listing) owners() (all []uint32) {
 // largestFile returns the largest file and the sum of all sizes.
 func (l *listing) largestFile() (big foundFile, total int64) {
 	for _, f := range l.files {
-		if total += f.state.size; f.state.size >= big.state.size {
+		if total += f.state.Size; f.state.Size >= big.state.Size {
 			big = f
 		}
 		if total < 0 || total > 1<<60 {
@@ -376,7 +358,7 @@ func (l *listing) tooLargeFault(what string) Fault {
 		limit = "at most " + megabytes(l.rules.MaxSize) + " are sent"
 	}
 	return Fault{Brief: "too large", Advice: "Save it as a smaller PDF",
-		Text: fmt.Sprintf("%s; %s. Largest: %s, %s", what, limit, showName(big.path), megabytes(big.state.size))}
+		Text: fmt.Sprintf("%s; %s. Largest: %s, %s", what, limit, showName(big.path), megabytes(big.state.Size))}
 }
 
 // megabytes writes a size for people, in decimal megabytes.

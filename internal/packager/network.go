@@ -226,7 +226,7 @@ func (n *networkFolder) checkFiles() {
 			named[top] = true
 			n.faults = append(n.faults, Fault{File: top, Brief: "files in a folder of the folder", Text: "is a folder with files in it, and the network knows no folders", Advice: "Move its files up"})
 		}
-		if f.state.size == 0 {
+		if f.state.Size == 0 {
 			n.faults = append(n.faults, Fault{File: f.disk, Brief: "empty file", Text: "is empty: it has 0 bytes", Advice: "Copy it again, or take it out of the folder"})
 		}
 		if text, ok := n.rules.CheckFileName(path.Base(f.path)); !ok && (n.sidecar != nil || !nearSidecar(f.path, n.rules.Sidecar)) {

@@ -127,8 +127,8 @@ func (p *pdfFolder) describe(rules PDFRules, copied *pdfCopy, name string) Seale
 	return Sealed{
 		ID:       archive.DerivePDFID(rules.Receiving, copied.sha256),
 		Metadata: archive.PDFRequest{Receiving: rules.Receiving, Notify: rules.Notify}.Encode(), MetadataDigest: archive.ReceivingDigest(rules.Receiving),
-		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256, Endings: p.endings, Owners: p.owners(),
-		Package: archive.Package{Path: name, Size: p.file.state.size, SHA256: copied.sha256, MD5: copied.md5},
+		Files: []archive.File{{Path: p.file.path, Size: p.file.state.Size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256, Endings: p.endings, Owners: p.owners(),
+		Package: archive.Package{Path: name, Size: p.file.state.Size, SHA256: copied.sha256, MD5: copied.md5},
 	}
 }
 
@@ -142,7 +142,7 @@ func openPDFFolder(list func() (*listing, error)) (*pdfFolder, error) {
 	p := &pdfFolder{listing: l, list: list}
 	all := l.allFiles()
 	switch {
-	case len(all) == 1 && all[0].state.size > l.rules.MaxSize:
+	case len(all) == 1 && all[0].state.Size > l.rules.MaxSize:
 		l.faults = nil // the listing refuses a huge file in the words for a folder
 		p.file = all[0]
 		p.checkSize()
@@ -168,7 +168,7 @@ func (r PDFRules) forListing() Rules {
 }
 
 func (p *pdfFolder) checkSize() {
-	name, size := p.quotedName(), p.file.state.size
+	name, size := p.quotedName(), p.file.state.Size
 	switch {
 	case size == 0:
 		p.addFault("", "empty file", name+" is empty: it has 0 bytes", "Scan it again.")
@@ -201,7 +201,7 @@ func (p *pdfFolder) copyTo(ctx context.Context, to io.Writer) (*pdfCopy, error) 
 	// writeErr is a fault of the spool's disk; an error of reading is one of the share's.
 	var writeErr error
 	err := p.readFile(p.file, func(r io.Reader) (readErr error) {
-		writeErr, readErr = c.readAll(&contextReader{ctx, r}, p.file.state.size)
+		writeErr, readErr = c.readAll(&contextReader{ctx, r}, p.file.state.Size)
 		return readErr
 	})
 	switch {

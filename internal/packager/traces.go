@@ -66,7 +66,7 @@ func readTraces(ctx context.Context, root *os.Root, rules Rules, readSidecar fun
 
 // HasFileOf reports whether all files are known, and one has this size.
 func (t Traces) HasFileOf(size int64) bool {
-	return t.isWhole && slices.ContainsFunc(t.listing.files, func(f foundFile) bool { return f.state.size == size })
+	return t.isWhole && slices.ContainsFunc(t.listing.files, func(f foundFile) bool { return f.state.Size == size })
 }
 
 // Owners returns the uids of whom the files that are listed belong to, each once.
@@ -87,7 +87,7 @@ func (t Traces) Files(ctx context.Context) ([]archive.File, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		one := archive.File{Path: f.path, Size: f.state.size}
+		one := archive.File{Path: f.path, Size: f.state.Size}
 		err := t.listing.readFile(f, func(r io.Reader) error {
 			h := sha256.New()
 			_, err := io.CopyN(h, r, one.Size)

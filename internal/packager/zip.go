@@ -129,7 +129,7 @@ func (b *workspace) writeZIP(ctx context.Context, l *listing, w io.Writer) ([]ar
 
 // addFile reads one file once, while it packs it.
 func (p *zipBuilder) addFile(f foundFile) (archive.File, error) {
-	file := archive.File{Path: f.path, Size: f.state.size}
+	file := archive.File{Path: f.path, Size: f.state.Size}
 	// writeErr is a fault of the spool's disk; an error of reading is one of the share's.
 	var writeErr error
 	err := p.l.readFile(f, func(r io.Reader) (readErr error) {
@@ -139,8 +139,8 @@ func (p *zipBuilder) addFile(f foundFile) (archive.File, error) {
 	switch {
 	case err == nil && writeErr != nil:
 		err = fmt.Errorf("pack %q: %w", f.path, writeErr)
-	case err == nil && f.state.size <= maxHeld:
-		data := p.bench.fileBuf[:f.state.size]
+	case err == nil && f.state.Size <= maxHeld:
+		data := p.bench.fileBuf[:f.state.Size]
 		err = p.l.checkSmallEnding(f, data)
 	}
 	return file, err
@@ -151,7 +151,7 @@ func (p *zipBuilder) packFile(f foundFile, r io.Reader) (sum archive.Digest, wri
 	e := p.beginEntry(f.path)
 	h := sha256.New()
 	var piece []byte
-	for left := f.state.size; left > 0; left -= int64(len(piece)) {
+	for left := f.state.Size; left > 0; left -= int64(len(piece)) {
 		piece = p.bench.fileBuf[:min(left, maxHeld)]
 		if readErr = p.ctx.Err(); readErr == nil {
 			_, readErr = io.ReadFull(r, piece)

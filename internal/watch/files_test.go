@@ -16,6 +16,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
+	"vaultd/internal/durable"
 	"vaultd/internal/test/kit"
 )
 
@@ -196,9 +197,9 @@ func TestFiles_ScanSeesNoLink(t *testing.T) {
 	}
 	s, err := rules.scanFile(root, "a.pdf")
 	info, _ := os.Lstat(base + "/a.pdf")
-	if err != nil || s.File.Size != info.Size() || !s.File.ModTime.Equal(info.ModTime()) || s.File.Ino != info.Sys().(*syscall.Stat_t).Ino || s.Problem != nil {
-		t.Errorf("%+v, %v, want no error, s.File.Size = %v, s.File.ModTime = %v, s.File.Ino = %v, s.Problem = nil", s, err, info.Size(), info.ModTime(), info.Sys().(*syscall.Stat_t).Ino)
-	}
+	kit.Must(t, err)
+	kit.Want(t, "file", s.File, durable.IDOf(info))
+	kit.Want(t, "problem", s.Problem, nil)
 }
 
 // TestWatcher_I22_MoreNamesThanOneReadGives: a rescan reads the drop folder to

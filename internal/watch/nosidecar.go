@@ -3,36 +3,25 @@ package watch
 import (
 	"cmp"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"time"
+
+	"vaultd/internal/durable"
 )
-
-// dirState distinguishes the states of a directory. Every name that comes or
-// goes changes its ctime, which nobody can set back.
-type dirState struct {
-	ino   uint64
-	ctime int64 // nanoseconds since 1970
-}
-
-func dirStateOf(info fs.FileInfo) dirState {
-	st := info.Sys().(*syscall.Stat_t)
-	return dirState{ino: st.Ino, ctime: st.Ctim.Nano()}
-}
 
 // maxCtimeGrain is a time after which a second change surely has another ctime, on the coarsest file system.
 const maxCtimeGrain = 3 * time.Second
 
-// isOldEnough reports whether a change after now will surely give another state than s.
-func (s dirState) isOldEnough(now time.Time) bool {
-	return now.UnixNano()-s.ctime > int64(maxCtimeGrain)
+// isOldEnough reports whether a change after now will surely give another ctime.
+func isOldEnough(id durable.FileID, now time.Time) bool {
+	return now.UnixNano()-id.Ctime > int64(maxCtimeGrain)
 }
 
 // noSidecarFolders are the folders in which a rescan found no sidecar: the ctime
-// that each inode had then. While both are the same the folder need not be
-// opened. It only saves work: 100,000 such folders cost a rescan 950 ms without
+// that each inode had then. Both suffice: every name that comes or goes changes
+// the ctime, and what else differs is no sidecar. While they are the same the
+// folder need not be opened. It only saves work: 100,000 such folders cost a rescan 950 ms without
 // it, and 180 ms with it.
 type noSidecarFolders map[uint64]int64
 
@@ -40,16 +29,16 @@ type noSidecarFolders map[uint64]int64
 const maxNoSidecarFolders = 100_000
 
 // add remembers that a folder in that state has no sidecar.
-func (f noSidecarFolders) add(at dirState) {
+func (f noSidecarFolders) add(id durable.FileID) {
 	if len(f) < maxNoSidecarFolders {
-		f[at.ino] = at.ctime
+		f[id.Ino] = id.Ctime
 	}
 }
 
 // has reports whether a folder in that state surely has no sidecar.
-func (f noSidecarFolders) has(at dirState) bool {
-	ctime, ok := f[at.ino]
-	return ok && ctime == at.ctime
+func (f noSidecarFolders) has(id durable.FileID) bool {
+	ctime, ok := f[id.Ino]
+	return ok && ctime == id.Ctime
 }
 
 // maxInsideChecked is how many names in a folder are checked for being invoice folders themselves.

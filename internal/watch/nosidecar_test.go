@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/durable"
 	"vaultd/internal/test/kit"
 )
 
@@ -145,7 +146,7 @@ func TestNoSidecar_I21_Bounded(t *testing.T) {
 	}
 	before, f := live(), noSidecarFolders{}
 	for i := range maxNoSidecarFolders + 1000 {
-		f.add(dirState{ino: uint64(i), ctime: 1})
+		f.add(durable.FileID{Ino: uint64(i), Ctime: 1})
 	}
 	used := live() - before
 	t.Logf("%d folders, %d bytes", len(f), used)

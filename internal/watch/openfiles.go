@@ -77,8 +77,9 @@ func (o *OpenFiles) watchFolder(dir *os.File) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.readEvents()
-	st, err := statAt(dir, "", unix.AT_EMPTY_PATH)
-	at := node{st.Dev, st.Ino}
+	st, err := durable.Fstat(dir)
+	id := st.ID()
+	at := node{id.Dev, id.Ino} // a folder that changes stays the same
 	if _, known := o.watches[at]; err != nil || known {
 		return
 	}

@@ -256,18 +256,18 @@ func (r *rescanPass) handleName(name string) {
 	case r.cfg.Kind == Files:
 		r.handleFile(name, info.Mode())
 	case info.IsDir():
-		r.handleFolder(name, dirStateOf(info))
+		r.handleFolder(name, info.ID())
 	default:
 		r.countNotTaken(LooseFile, name, describeLoose(info.Mode()))
 	}
 }
 
-func (r *rescanPass) handleFolder(name string, at dirState) {
+func (r *rescanPass) handleFolder(name string, id durable.FileID) {
 	r.mu.Lock()
 	_, observed := r.sched.candidates[name]
 	r.mu.Unlock()
 	// Only on a local file system does a change by another machine show in the ctime at once.
-	if observed || r.isLocal && r.rescans.noSidecar.has(at) && r.countUnchanged(name, at) {
+	if observed || r.isLocal && r.rescans.noSidecar.has(id) && r.countUnchanged(name, id) {
 		return
 	}
 	switch has, near, err := r.cfg.Rules.findSidecar(r.dir, name); {
@@ -278,8 +278,8 @@ func (r *rescanPass) handleFolder(name string, at dirState) {
 	case err != nil:
 		r.countNotTaken(reasonFor(err), name, err)
 	default:
-		if at.isOldEnough(time.Now()) {
-			r.noSidecar.add(at)
+		if isOldEnough(id, time.Now()) {
+			r.noSidecar.add(id)
 		}
 		r.countNotTaken(NoSidecar, name, describeNear(near, r.cfg.Rules.Sidecar))
 	}
@@ -311,7 +311,7 @@ func (r *rescanPass) handleFile(name string, mode fs.FileMode) {
 // with what was probably meant to be a sidecar. It returns false for the first
 // such folders, which are looked into at each rescan all the same: a sidecar that
 // appears in a folder inside changes nothing out here.
-func (r *rescanPass) countUnchanged(name string, at dirState) bool {
+func (r *rescanPass) countUnchanged(name string, id durable.FileID) bool {
 	var near error
 	if r.counts.hasRoom(NoSidecar) {
 		r.mu.Lock()
@@ -324,7 +324,7 @@ func (r *rescanPass) countUnchanged(name string, at dirState) bool {
 			near = errors.New(before.Detail)
 		}
 	}
-	r.noSidecar.add(at)
+	r.noSidecar.add(id)
 	r.countNotTaken(NoSidecar, name, near)
 	return true
 }

@@ -13,12 +13,15 @@ import (
 	"path"
 	"runtime"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 )
+
+// errIsMount says that a folder, or something in it, is a mount of its own. It cannot be taken, and the mount is not entered.
+var errIsMount = fmt.Errorf("is a mount of its own: %w", unix.EXDEV)
 
 // Rules say how a folder is scanned.
 type Rules struct {
@@ -38,15 +41,15 @@ type Fingerprint [32]byte
 // Scan is the result of one scan of a folder or of a single file.
 type Scan struct {
 	Fingerprint Fingerprint
-	File        FileState // of a single file; zero for a folder
-	Sidecar     string    // its name as it is written on disk; may be empty
-	NearSidecar string    // a name at the top that was probably meant to be the sidecar's, as metadata.json.txt, or a folder with the sidecar's name; may be empty
-	HasMarker   bool      // there is a file ".done" at the top
-	Temporary   string    // path of one file that is not finished, or of a placeholder of a cloud folder; may be empty
-	Files       int       // everything that is neither folder nor junk
-	Junk        int       // names that Rules call junk
-	IsTruncated bool      // the folder is deeper or larger than the bounds: the rest was not read
-	Problem     error     // the first thing inside that could not be looked at
+	File        durable.FileID // of a single file; zero for a folder
+	Sidecar     string         // its name as it is written on disk; may be empty
+	NearSidecar string         // a name at the top that was probably meant to be the sidecar's, as metadata.json.txt, or a folder with the sidecar's name; may be empty
+	HasMarker   bool           // there is a file ".done" at the top
+	Temporary   string         // path of one file that is not finished, or of a placeholder of a cloud folder; may be empty
+	Files       int            // everything that is neither folder nor junk
+	Junk        int            // names that Rules call junk
+	IsTruncated bool           // the folder is deeper or larger than the bounds: the rest was not read
+	Problem     error          // the first thing inside that could not be looked at
 }
 
 // ScanFolder scans the folder name in root ("." for root itself) once, by lstat alone: it opens no file, follows no link and
@@ -63,29 +66,23 @@ func (r Rules) ScanFolder(root *os.Root, name string) (Scan, error) {
 		return Scan{}, err
 	}
 	defer dir.Close() // read-only
-	st, err := statAt(dir, "", unix.AT_EMPTY_PATH)
+	st, err := durable.Fstat(dir)
 	if err != nil {
-		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: err}
+		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: errors.Unwrap(err)}
 	}
 	v := folderScanner{rules: r.withDefaults(), hash: sha256.New(), at: st}
-	if above, err := statAt(parent, "", unix.AT_EMPTY_PATH); err == nil && st.isOnOtherMount(above) {
+	if above, err := durable.Fstat(parent); err == nil && st.IsOnOtherMount(above) {
 		v.recordProblem(".", errIsMount)
 		return v.scan, nil
 	}
-	st.Ctim = unix.Timespec{} // the claim's rename changes it
-	v.addToFingerprint(".", &st.Stat_t)
+	id := st.ID()
+	id.Ctime = 0 // the claim's rename changes it
+	v.addToFingerprint(".", id)
 	v.scanDir(dir, "", 0)
 	if v.scan.IsTruncated && v.scan.Sidecar == "" && v.rules.hasExactSidecar(dir, ".") {
 		v.scan.Sidecar = v.rules.Sidecar
 	}
 	return v.scan, nil
-}
-
-// FileState is the state in which a scan saw a single file.
-type FileState struct {
-	Ino     uint64
-	Size    int64 // bytes
-	ModTime time.Time
 }
 
 // scanFile scans the single file name in root by one lstat. Its fingerprint has the ctime, so it changes with the claim's rename. The
@@ -96,19 +93,19 @@ func (r Rules) scanFile(root *os.Root, name string) (Scan, error) {
 		return Scan{}, err
 	}
 	defer parent.Close() // read-only
-	st, err := statAt(parent, name, unix.AT_SYMLINK_NOFOLLOW)
-	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = unix.ENOTDIR
-	}
+	st, err := durable.Lstat(parent, name)
 	if err != nil {
-		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: err}
+		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: errors.Unwrap(err)}
+	}
+	if !st.Mode().IsRegular() {
+		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: unix.ENOTDIR}
 	}
 	r.Opens.watchFolder(parent)
 	v := folderScanner{rules: r, hash: sha256.New()}
-	v.addToFingerprint(".", &st.Stat_t)
-	v.scan.File = FileState{Ino: st.Ino, Size: st.Size, ModTime: time.Unix(st.Mtim.Unix())}
+	v.scan.File = st.ID()
+	v.addToFingerprint(".", v.scan.File)
 	v.scan.Files = 1
-	if above, err := statAt(parent, "", unix.AT_EMPTY_PATH); err == nil && st.isOnOtherMount(above) {
+	if above, err := durable.Fstat(parent); err == nil && st.IsOnOtherMount(above) {
 		v.recordProblem(".", errIsMount)
 	}
 	// A companion in a drop of single files would be sent as if it were one itself.
@@ -158,8 +155,8 @@ type folderScanner struct {
 	rules Rules
 	scan  Scan
 	hash  hash.Hash
-	at    fileStat // the folder
-	names int      // read so far
+	at    durable.FileStat // the folder
+	names int              // read so far
 }
 
 // scanDir scans all that lies in dir, whose path inside the folder is rel.
@@ -185,23 +182,23 @@ func (v *folderScanner) scanDir(dir *os.File, rel string, depth int) {
 }
 
 func (v *folderScanner) scanEntry(dir *os.File, rel, name string, depth int) {
-	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
+	st, err := durable.Lstat(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		// The folder is changing: no later scan may equal this one.
-		v.addToFingerprint(rel+"\x00gone", &unix.Stat_t{})
+		v.addToFingerprint(rel+"\x00gone", durable.FileID{})
 		return
 	}
 	if err != nil {
-		v.recordProblem(rel, err)
+		v.recordProblem(rel, errors.Unwrap(err))
 		return
 	}
-	v.addToFingerprint(rel, &st.Stat_t)
+	v.addToFingerprint(rel, st.ID())
 	// Checked before junk: a mount would go with the folder, whatever its name is.
-	if st.isOnOtherMount(v.at) {
+	if st.IsOnOtherMount(v.at) {
 		v.recordProblem(rel, errIsMount)
 		return
 	}
-	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	isDir := st.IsDir()
 	switch {
 	case v.rules.IsJunk(name):
 		v.scan.Junk++
@@ -267,11 +264,11 @@ func (v *folderScanner) scanSubdir(dir *os.File, rel, name string, depth int) {
 
 // addToFingerprint adds one entry to the fingerprint. Hashes are summed up, so the order in which a file system lists names does
 // not matter and nothing must be kept and sorted. Paths are unique, so no two terms are the same.
-func (v *folderScanner) addToFingerprint(rel string, st *unix.Stat_t) {
+func (v *folderScanner) addToFingerprint(rel string, id durable.FileID) {
 	record := make([]byte, 0, 72+len(rel))
 	for _, n := range []uint64{
-		uint64(st.Mode), uint64(st.Uid)<<32 | uint64(st.Gid), uint64(st.Size), uint64(st.Dev), st.Ino,
-		uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano()),
+		uint64(id.Mode), uint64(id.UID)<<32 | uint64(id.GID), uint64(id.Size), id.Dev, id.Ino,
+		uint64(id.Mtime), uint64(id.Ctime),
 	} {
 		record = binary.BigEndian.AppendUint64(record, n)
 	}
@@ -287,7 +284,7 @@ func (v *folderScanner) addToFingerprint(rel string, st *unix.Stat_t) {
 
 // recordProblem notes that rel could not be looked at. The problem is part of the fingerprint.
 func (v *folderScanner) recordProblem(rel string, err error) {
-	v.addToFingerprint(rel+"\x00problem", &unix.Stat_t{})
+	v.addToFingerprint(rel+"\x00problem", durable.FileID{})
 	if v.scan.Problem == nil {
 		v.scan.Problem = fmt.Errorf("look at %q: %w", rel, err)
 	}
