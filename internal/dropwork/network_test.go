@@ -61,6 +61,7 @@ func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
 	packages, err := spool.Open(spool.Config{StateDir: state, Max: 1e9, Shares: 1})
 	kit.Must(t, err)
 	t.Cleanup(func() { packages.Close() })
+	kit.Must(t, packages.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "", false, nil }))
 	n := &networkDrop{t: t, path: t.TempDir(), claimed: make(chan ledger.Entry, 10)}
 	log := slog.New(slog.DiscardHandler)
 	end := func(err error) { t.Errorf("the process would end (%v), want it to continue", err) }
