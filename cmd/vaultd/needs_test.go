@@ -237,7 +237,10 @@ var needCases = []struct {
 	}},
 	{"index-differs", func(w *needWorld) { w.compare(ledger.CompareMissing) }},
 	{"rejected-late", func(w *needWorld) { w.end(ledger.Network); w.hear("TechnicalReject", "Undelivered") }},
-	{"download-differs", func(w *needWorld) { w.end(ledger.Vault).Apply(needNoon, ledger.ContentDiffered{}) }},
+	{"download-differs", func(w *needWorld) {
+		i := w.end(ledger.Vault)
+		i.Apply(needNoon, ledger.ContentDiffered{Remote: i.Entry().ArchivedRemote})
+	}},
 	{"rejected-by-recipient", func(w *needWorld) { w.end(ledger.Network); w.hear("BusinessReject", "DocumentRejected") }},
 	{"asked-by-service", func(w *needWorld) { w.end(ledger.Network); w.hear("BusinessAccept", "RequestForEarlyPayment") }},
 	{"recipient-not-listed", func(w *needWorld) {

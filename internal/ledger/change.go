@@ -12,7 +12,7 @@ import (
 type Change struct {
 	Key      archive.Key
 	Rev      uint32 // the revision the events were decided on; 0: a new entry
-	Fact     bool   // its facts change the entry as it is stored, whatever its revision, see [Change.EventsOn]
+	Fact     bool   // its facts, and the word of a person, change the entry as it is stored, whatever its revision: see [Change.EventsOn]
 	Act      Act    // whose outcome the facts tell, if they tell one
 	Events   []Event
 	Document *Document // with Sealed: the erasable part, written once; with Refused, FoundDuplicate, Recovered: perhaps AsRead alone

@@ -7,7 +7,8 @@ import (
 )
 
 // A fact is what another side told, or what certainly became of a call. It happened, whatever was committed about the entry meanwhile, and
-// changes the entry as it is stored. Every other event is a decision: it holds for the revision that it was made on alone.
+// changes the entry as it is stored. So does the word of a person: whether it is still allowed, Transition says. Every other event is a
+// decision of vaultd: it holds for the revision that it was made on alone.
 
 // Act is a call about a document that was announced before it was made. Its outcome names it.
 type Act struct {
@@ -58,13 +59,14 @@ func isOutcome(ev Event) bool {
 	return false
 }
 
-// IsFact reports whether ev is a fact.
-func IsFact(ev Event) bool {
+// isFact reports whether ev is a fact, or the word of a person.
+func isFact(ev Event) bool {
 	switch ev.(type) {
-	case RegistrationFound, StatusSeen, NotificationSeen, TicketShared, OutcomeLate:
+	case RegistrationFound, StatusSeen, NotificationSeen, TicketShared, OutcomeLate, ContentCompared, ContentDiffered:
 		return true
 	}
-	return isOutcome(ev)
+	_, isWord := ActorOf(ev)
+	return isWord || isOutcome(ev)
 }
 
 // EventsOn returns the events by which the change is made of the entry as it is stored. Facts always are among them. An outcome of an act
@@ -72,7 +74,7 @@ func IsFact(ev Event) bool {
 // fact, the error is a [*StaleError] then.
 func (c Change) EventsOn(stored Entry) ([]Event, error) {
 	moved := c.Rev != stored.Rev
-	if moved && !slices.ContainsFunc(c.Events, func(ev Event) bool { return c.Fact && IsFact(ev) }) {
+	if moved && !slices.ContainsFunc(c.Events, func(ev Event) bool { return c.Fact && isFact(ev) }) {
 		return nil, &StaleError{Key: c.Key, Have: stored.Rev, Saw: c.Rev}
 	}
 	late := c.Fact && (c.Act == Act{} || c.Act != stored.ActUnderWay())
@@ -81,7 +83,7 @@ func (c Change) EventsOn(stored Entry) ([]Event, error) {
 		switch {
 		case isOutcome(ev) && late:
 			evs = append(evs, lateOutcome(stored, c.Act, ev, c.At))
-		case !moved || IsFact(ev):
+		case !moved || isFact(ev):
 			evs = append(append(evs, c.listAgain(stored, ev)...), ev)
 		}
 	}

@@ -152,6 +152,7 @@ func TestFact_I11_DecisionsAreMadeAnew(t *testing.T) {
 		{"AsDecided", func(*Change) {}, e, c.Events, false},
 		{"Moved", func(*Change) {}, held, c.Events[:1], false},
 		{"MovedAndNoFact", func(c *Change) { c.Fact = false }, held, nil, true},
+		{"WordOfAPerson", func(c *Change) { c.Events = []Event{Unheld{byPerson}} }, held, []Event{Unheld{byPerson}}, false},
 		{"MovedAndDecisionsAlone", func(c *Change) { c.Events = c.Events[1:] }, held, nil, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -300,7 +300,7 @@ func TestDisposal_I3_I4_WaitsForAComparison(t *testing.T) {
 			_, err = Transition(closed, DisposeIntended{}, at(0))
 			kit.Want(t, "disposal is refused after a close", err != nil, true)
 			kit.Want(t, "attention after a close", closed.Attention(), NoAttention)
-			e = must(t, e, 0, ContentCompared{})
+			e = must(t, e, 0, ContentCompared{"now"})
 			step, _, _ = Due(e)
 			kit.Want(t, "due after the comparison", step, Dispose)
 			kit.Want(t, "attention after the comparison", e.Attention(), NoAttention)
@@ -312,7 +312,7 @@ func TestDisposal_I3_I4_WaitsForAComparison(t *testing.T) {
 // keeps the source until a later download is the same, also after an operator
 // has closed it. An earlier close leaves it open.
 func TestDownload_I3_I26_OtherContent(t *testing.T) {
-	differs := ContentDiffered{}
+	differs := ContentDiffered{"now"}
 	e := usual(Archived)
 	e.Source, e.SameNumber, e.Resolved = Kept, archive.Key{7}, true
 	ripe(&e)
@@ -325,7 +325,7 @@ func TestDownload_I3_I26_OtherContent(t *testing.T) {
 	}{
 		{"differs", nil, ContentDiffers, false},
 		{"closed", Closed{byPerson}, RepeatedNumber, false},
-		{"the same", ContentCompared{}, RepeatedNumber, true},
+		{"the same", ContentCompared{"now"}, RepeatedNumber, true},
 		{"differs again", differs, ContentDiffers, false},
 	} {
 		if after.ev != nil {

@@ -96,13 +96,13 @@ func (e *Entry) endTries() {
 
 // ContentCompared says that a download of what is archived has the content that
 // was sent, where that was not sure. The line of the download says who asked for it.
-type ContentCompared struct{}
+type ContentCompared struct{ Remote archive.RemoteID }
 
 // JournalName implements Event.
 func (ContentCompared) JournalName() string { return "content-compared" }
 
-func (ContentCompared) apply(e *Entry, _ archive.Instant) error {
-	if !e.NeedsComparison() && !e.ContentDiffers() {
+func (ev ContentCompared) apply(e *Entry, _ archive.Instant) error {
+	if ev.Remote != e.ArchivedRemote || !e.NeedsComparison() && !e.ContentDiffers() {
 		return ErrIllegal
 	}
 	r := e.findRegistration(e.ArchivedRemote)
@@ -112,14 +112,14 @@ func (ContentCompared) apply(e *Entry, _ archive.Instant) error {
 
 // ContentDiffered says that a download of what is archived has other content than
 // was sent.
-type ContentDiffered struct{}
+type ContentDiffered struct{ Remote archive.RemoteID }
 
 // JournalName implements Event.
 func (ContentDiffered) JournalName() string { return "content-differs" }
 
-func (ContentDiffered) apply(e *Entry, _ archive.Instant) error {
+func (ev ContentDiffered) apply(e *Entry, _ archive.Instant) error {
 	r := e.findRegistration(e.ArchivedRemote)
-	if e.State != Archived || r == nil || r.Differs {
+	if ev.Remote != e.ArchivedRemote || e.State != Archived || r == nil || r.Differs {
 		return ErrIllegal
 	}
 	r.Differs, e.Resolved = true, false // this is news since the last decision of an operator

@@ -228,9 +228,9 @@ var stateTable = []row{
 	{"upload-refused, one before", UploadRefused{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},
 	{"uploaded, other bytes", UploadAccepted{Sent: zip(4).SHA256}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"uploaded", accepted, "                         -  -  -  -  -  up -  -  -  -  -  -  - ", nil},
-	{"content-compared", ContentCompared{}, "                -  -  -  -  -  -  -  -  =  -  -  -  - ", unproven},
-	{"content-differs", ContentDiffered{}, "                 -  -  -  -  -  -  -  -  =  -  -  -  - ", nil},
-	{"content-compared, proven", ContentCompared{}, "        -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"content-compared", ContentCompared{"now"}, "                -  -  -  -  -  -  -  -  =  -  -  -  - ", unproven},
+	{"content-differs", ContentDiffered{"now"}, "                 -  -  -  -  -  -  -  -  =  -  -  -  - ", nil},
+	{"content-compared, proven", ContentCompared{"now"}, "        -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"window-closed", WindowClosed{}, "                      -  -  -  -  pa uc -  -  -  -  -  -  - ", nil},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu

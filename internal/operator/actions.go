@@ -102,7 +102,7 @@ func (a *Actions) Act(ctx context.Context, e ledger.Entry, p Person, event func(
 	}
 	ctx = context.WithoutCancel(ctx) // what is begun is committed, and its asker is told so
 	by, note := p.Sign()
-	after, err := a.applyChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{event(by)}, Note: note, At: a.cfg.Now()})
+	after, err := a.applyChange(ctx, ledger.Change{Key: e.Key, Fact: true, Events: []ledger.Event{event(by)}, Note: note, At: a.cfg.Now()})
 	if err == nil {
 		a.logAct(after, event(by))
 	}
@@ -119,24 +119,14 @@ func (p Person) Sign() (ledger.Operator, *ledger.Note) {
 	return ledger.Operator{UID: p.UID, Reason: n.Digest()}, &n
 }
 
-// maxStaleTries bounds how often an act is decided anew because the entry moved on meanwhile.
-const maxStaleTries = 5
-
-// applyChange commits a change. If vaultd itself moved the entry on meanwhile,
-// it is offered again: whether it is still allowed, the transition decides.
+// applyChange commits a change. After a crash before this commit the person's act
+// was not given, and is given again.
 func (a *Actions) applyChange(ctx context.Context, c ledger.Change) (ledger.Entry, error) {
-	for try := 0; ; try++ {
-		// After a crash before this commit the person's act was not given, and is given again.
-		rs, err := a.cfg.Ledger.Apply(ctx, c)
-		if err != nil {
-			return ledger.Entry{}, err
-		}
-		stale, moved := errors.AsType[*ledger.StaleError](rs[0].Err)
-		if !moved || try == maxStaleTries {
-			return rs[0].Entry, rs[0].Err
-		}
-		c.Rev = stale.Have
+	rs, err := a.cfg.Ledger.Apply(ctx, c)
+	if err != nil {
+		return ledger.Entry{}, err
 	}
+	return rs[0].Entry, rs[0].Err
 }
 
 // logAct logs the act and tells who must know.
@@ -259,23 +249,15 @@ func (a *Actions) Retry(ctx context.Context, old ledger.Entry, p Person) (next l
 	}
 	ev.PossibleDouble = old.IsSentAgainInDoubt()
 	at := a.cfg.Now()
-	resolved := ledger.Change{Key: old.Key, Rev: old.Rev, At: at, Note: note, Events: []ledger.Event{ledger.Retried{By: by, As: key}}}
+	resolved := ledger.Change{Key: old.Key, Fact: true, At: at, Note: note, Events: []ledger.Event{ledger.Retried{By: by, As: key}}}
 	// Both changes go into one commit. After a crash before it the next start adopts the claimed folder.
 	rs, err := a.cfg.Ledger.Apply(ctx, ledger.Change{Key: key, Events: []ledger.Event{ev}, At: at}, resolved)
 	if err != nil || rs[0].Err != nil {
 		return next, errors.Join(err, firstError(rs))
 	}
 	a.cfg.AfterCommit()
-	if stale, moved := errors.AsType[*ledger.StaleError](rs[1].Err); moved {
-		resolved.Rev = stale.Have
-		// After a crash before this commit the new entry names the old one, and the old one stays unresolved until a person closes it.
-		after, err := a.applyChange(ctx, resolved)
-		if err == nil {
-			a.logAct(after, resolved.Events[0])
-		} else if is, ok := errors.AsType[*ledger.IllegalError](err); ok && is.Reason == ledger.AlreadyResolved {
-			err = nil // somebody closed it meanwhile; the new entry names it all the same
-		}
-		return rs[0].Entry, err
+	if is, ok := errors.AsType[*ledger.IllegalError](rs[1].Err); ok && is.Reason == ledger.AlreadyResolved {
+		return rs[0].Entry, nil // somebody closed it meanwhile; the new entry names it all the same
 	}
 	if rs[1].Err == nil {
 		a.logAct(rs[1].Entry, resolved.Events[0])

@@ -28,6 +28,9 @@ func (a *Actions) ActOnArrival(ctx context.Context, x arrival.Arrival, p Person,
 	return after, nil
 }
 
+// maxStaleTries bounds how often an act is decided anew because the arrival moved on meanwhile.
+const maxStaleTries = 5
+
 // applyToArrival commits a change of an arrival. If vaultd itself moved it on
 // meanwhile, the change is offered again: whether it is still allowed, the
 // transition decides.

@@ -65,35 +65,29 @@ func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.Remot
 // noteCompared notes with the entry of a download that was compared whether the
 // archive has what was sent.
 func (d Downloads) noteCompared(ctx context.Context, v archive.VaultID, r archive.RemoteID, outcome string) error {
-	var ev ledger.Event = ledger.ContentCompared{}
+	var ev ledger.Event = ledger.ContentCompared{Remote: r}
 	switch outcome {
 	case ledger.FetchFailed, ledger.FetchNotCompared:
 		return nil
 	case ledger.FetchDiffers:
-		ev = ledger.ContentDiffered{}
+		ev = ledger.ContentDiffered{Remote: r}
 	}
 	key, ok, err := d.Ledger.FindByRemote(r)
 	if err != nil || !ok {
 		return err
 	}
-	for try := 0; ; try++ {
-		e, ok, err := d.Ledger.Entry(key)
-		if err != nil || !ok || e.Vault != v || e.ArchivedRemote != r {
-			return err
-		}
-		res, err := d.Ledger.Apply(ctx, ledger.Change{Key: key, Rev: e.Rev, Events: []ledger.Event{ev}, At: archive.Instant{Wall: d.Now()}})
-		if err == nil {
-			err = res[0].Err
-		}
-		_, moved := errors.AsType[*ledger.StaleError](err)
-		switch {
-		case moved && try < maxStaleTries: // its folder was just put into _archived
-			continue
-		case errors.Is(err, ledger.ErrIllegal): // already known as the same, or as another
-			return nil
-		}
+	e, ok, err := d.Ledger.Entry(key)
+	if err != nil || !ok || e.Vault != v {
 		return err
 	}
+	res, err := d.Ledger.Apply(ctx, ledger.Change{Key: key, Fact: true, Events: []ledger.Event{ev}, At: archive.Instant{Wall: d.Now()}})
+	if err == nil {
+		err = res[0].Err
+	}
+	if errors.Is(err, ledger.ErrIllegal) { // already known as the same, or as another, or not of what is archived
+		return nil
+	}
+	return err
 }
 
 // Sampled is which archived documents were compared with what was sent, and which come next.

@@ -31,7 +31,7 @@ func (a *Actions) Release(ctx context.Context, e ledger.Entry, p Person) (ledger
 	}
 	if len(evs) > 0 {
 		// A crash after this commit leaves an entry that knows more and was not released: the command is given again.
-		heard, err := a.applyChange(context.WithoutCancel(ctx), ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: a.cfg.Now()})
+		heard, err := a.applyChange(context.WithoutCancel(ctx), ledger.Change{Key: e.Key, Fact: true, Events: evs, At: a.cfg.Now()})
 		if err != nil {
 			return heard, err
 		}

@@ -134,7 +134,7 @@ func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
 		t.Errorf(`%+v, want u.Text = "0 of 4 downloaded and compared, 0 differ", u.Money = ""`, u)
 	}
 	download(e.Vault, "r1", ledger.FetchSame)
-	s.Item("r2").Apply(noon, ledger.ContentDiffered{})
+	s.Item("r2").Apply(noon, ledger.ContentDiffered{Remote: s.Item("r2").Entry().ArchivedRemote})
 	download(e.Vault, "r2", ledger.FetchDiffers)
 	download(e.Vault, "r3", "")
 	download("FR", "r4", ledger.FetchRepacked)
