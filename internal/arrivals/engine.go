@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/engine"
+	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 )
 
@@ -42,138 +45,164 @@ type Config struct {
 	IsHeld func() bool  // nothing is fetched, said or deleted: in safe mode; nil: never
 }
 
-// Engine takes in what is of one kind.
+// Engine takes in what is of one kind. All of it needs one service, which is
+// the target of one circuit breaker.
 type Engine struct {
 	Config
 	ledger Ledger
 	kind   arrival.Kind
 	rules  arrival.Rules
+	core   *engine.Engine[arrival.Arrival, arrival.Kind]
+	fatal  chan error // size 1: what ends Run
 
 	// prepare does what comes before a look at what is due, and returns when it
 	// is to be done again.
 	prepare func(ctx context.Context) (time.Time, error)
 	do      func(ctx context.Context, w *work, step arrival.Step, file string) error
 
-	wake chan struct{} // size 1: a hint that something may be due
-
-	mu     sync.Mutex
-	status Status // guarded by mu
-	faults int    // guarded by mu: in a row, of the service as a whole
-
-	put map[archive.Key]int // guarded by mu: how many folders of an arrival are in the drop folder; a restart forgets it
+	mu      sync.Mutex
+	refused string                    // guarded by mu: as Status says
+	put     map[archive.Key]int       // guarded by mu: how many folders of an arrival are in the drop folder; a restart forgets it
+	waits   map[archive.Key]time.Time // guarded by mu: until then one is left alone whose work left no line
 }
 
 // Status is how the engine and the service get on. A restart forgets it.
 type Status struct {
-	ListedAt    time.Time // of the last list of extracts that came; zero: none did in this run
-	PausedUntil time.Time // nothing is asked before; zero: no pause
-	Why         string    // of the pause; empty: the service answered last
-	// FailingSince is when the first of the pauses began between which the
-	// service gave no answer; zero: it answered last.
-	FailingSince time.Time
-	Refused      string // why some downloads are not made until the configuration allows other hosts; empty: all may be made
+	Why     string    // of a pause; empty: the service answered last
+	Since   time.Time // when the first of the pauses began between which the service gave no answer
+	Refused string    // why some downloads are not made until the configuration allows other hosts; empty: all may be made
 }
 
 func newEngine(cfg Config, l Ledger, kind arrival.Kind, rules arrival.Rules) *Engine {
-	cfg.Workers = max(cfg.Workers, 1)
-	return &Engine{Config: cfg, ledger: l, kind: kind, rules: rules, wake: make(chan struct{}, 1), put: map[archive.Key]int{}}
+	e := &Engine{Config: cfg, ledger: l, kind: kind, rules: rules, fatal: make(chan error, 1), put: map[archive.Key]int{}, waits: map[archive.Key]time.Time{}}
+	e.core = engine.New(engine.Config[arrival.Arrival, arrival.Kind]{
+		Key: func(a arrival.Arrival) archive.Key { return a.Key }, Now: cfg.Now, LongestSleep: longestSleep,
+		// One lane: an arrival goes from step to step in one task, and no other
+		// takes it meanwhile.
+		Steps: []engine.Step[arrival.Arrival, arrival.Kind]{{
+			Name: string(kind), Width: max(cfg.Workers, 1), Due: e.findDue, Admit: e.admit, Start: e.start,
+			Queues: func() ([]string, error) { return []string{""}, nil },
+			Terms:  func(string) engine.Terms[arrival.Kind] { return engine.Terms[arrival.Kind]{Batch: 1} },
+		}},
+	})
+	return e
 }
 
 // Status returns how the engine gets on.
-func (e *Engine) Status() Status {
+func (e *Engine) Status() (s Status) {
+	for _, p := range e.core.Breakers.List() {
+		s.Why, s.Since = p.Cause.Text, p.Since
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.status
+	s.Refused = e.refused
+	return s
 }
 
 // Wake makes the engine look soon at what is due, as after a person's act.
-func (e *Engine) Wake() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
+func (e *Engine) Wake() { e.core.WakeAll() }
 
 // TryNow makes the engine look at once, because a person asked for it: a pause
 // after a fault of the service ends.
 func (e *Engine) TryNow() {
-	e.mu.Lock()
-	e.status.PausedUntil = time.Time{}
-	e.mu.Unlock()
+	e.core.Breakers.Resume(e.kind)
 	e.Wake()
 }
 
-const (
-	longestSleep = 10 * time.Minute
-	mostDue      = 200 // arrivals that are looked up at once: a backlog of any length takes no more memory
-)
+// longestSleep is the longest wait between two looks at what is due.
+const longestSleep = 10 * time.Minute
 
 // Run works until ctx ends. Its error is one of the ledger, or of a file whose
 // place on disk is not known: then the process must end, and the next start
 // reads what is there. Nothing remote ends it. Calls under way end with ctx;
 // their intents stand.
 func (e *Engine) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		next, err := e.round(ctx)
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("take in what is of the kind %s: %w", e.kind, err)
+	again, err := e.prepare(ctx)
+	g, work := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		for ; err == nil; again, err = e.prepare(work) {
+			e.Wake()
+			select {
+			case <-work.Done():
+				return nil
+			case <-time.After(min(max(again.Sub(e.now().Wall), time.Second), longestSleep)):
+			}
 		}
-		t := time.NewTimer(min(max(next.Sub(e.now().Wall), time.Second), longestSleep))
+		return err
+	})
+	if err == nil {
+		g.Go(func() error { defer e.core.Wait(); return e.core.Dispatch(work, work) })
+	}
+	g.Go(func() error {
 		select {
-		case <-ctx.Done():
-		case <-e.wake:
-		case <-t.C:
+		case <-work.Done():
+			return nil
+		case err := <-e.fatal:
+			return err
 		}
-		t.Stop()
+	})
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("take in what is of the kind %s: %w", e.kind, err)
 	}
 	return nil
 }
 
-// round does what is due, and returns when to look again.
-func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
-	again, err := e.prepare(ctx)
-	tried := map[archive.Key]uint32{} // in this round, at which revision: one whose work leaves no line is not tried again
-	for err == nil && ctx.Err() == nil && e.mayAct() {
-		var due []arrival.Arrival
-		if due, next, err = e.findDue(tried); err != nil || len(due) == 0 {
-			break
-		}
-		for _, a := range due {
-			tried[a.Key] = a.Rev
-		}
-		err = e.workOn(ctx, due)
+// findDue returns arrivals that have something due: first those of which nothing
+// failed since their last step, then the others, the first that are due first. The
+// fault of one may look like one of the service, and then one alone is tried for a
+// while: so it is not always the same. next is when the next one has something due;
+// zero: none will by itself.
+func (e *Engine) findDue(_ string, now time.Time, limit int, busy func(archive.Key) bool, skip func(arrival.Arrival) bool) (due []arrival.Arrival, next time.Time, err error) {
+	hasNothing := func(a arrival.Arrival) bool {
+		step, _, _ := e.dueOf(a)
+		return step == arrival.NoStep || step == arrival.Person || skip(a)
 	}
-	if until := e.Status().PausedUntil; until.After(e.now().Wall) {
-		return until, err
+	for _, stage := range e.rules.Stages(e.kind) {
+		some, at, err := e.ledger.DueArrivals(e.kind, stage, now, limit, busy, hasNothing)
+		if err != nil {
+			return nil, next, err
+		}
+		due = append(due, some...)
+		if next.IsZero() || !at.IsZero() && at.Before(next) {
+			next = at
+		}
 	}
-	return earlier(again, next), err
+	slices.SortStableFunc(due, func(a, b arrival.Arrival) int { return a.NotBefore.Compare(b.NotBefore) })
+	return due[:min(len(due), limit)], next, nil
 }
 
-// findDue returns what has something due: that of which nothing failed since
-// its last step, or else the others, the first that are due first. The fault of
-// one may look like one of the service as a whole, which then keeps back all
-// that come after it. next is when the next of the others has something due;
-// zero: none will by itself.
-func (e *Engine) findDue(tried map[archive.Key]uint32) (due []arrival.Arrival, next time.Time, err error) {
-	skip := func(a arrival.Arrival) bool {
-		rev, isTried := tried[a.Key]
-		step, _, _ := e.dueOf(a)
-		return isTried && rev == a.Rev || step == arrival.NoStep || step == arrival.Person
+// admit returns how an arrival may go now. The drop folder needs no service.
+func (e *Engine) admit(string, archive.Instant) (func(arrival.Arrival) engine.Admission[arrival.Kind], error) {
+	if e.isHeld() {
+		return nil, nil
 	}
-	for _, until := range []time.Time{time.Unix(0, 0), e.now().Wall} {
-		next = time.Time{}
-		for _, stage := range e.rules.Stages(e.kind) {
-			some, at, err := e.ledger.DueArrivals(e.kind, stage, until, mostDue-len(due), nil, skip)
-			if err != nil {
-				return nil, next, err
+	return func(a arrival.Arrival) engine.Admission[arrival.Kind] {
+		how := engine.Admission[arrival.Kind]{Target: e.kind, Most: 1}
+		if step, _, _ := e.dueOf(a); step == arrival.HandOn {
+			how.Target = ""
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		how.From = e.waits[a.Key]
+		return how
+	}, nil
+}
+
+// start begins the work on one arrival. Each step commits its own intent.
+func (e *Engine) start(t *engine.Task[arrival.Arrival, arrival.Kind]) func(context.Context) {
+	return func(ctx context.Context) {
+		w := &work{Engine: e, a: t.Jobs[0]}
+		if !t.Begin(w.a) {
+			return
+		}
+		if err := w.doDueSteps(ctx); err != nil {
+			select {
+			case e.fatal <- err:
+			default: // another one ends Run
 			}
-			due, next = append(due, some...), earlier(next, at)
-		}
-		if len(due) > 0 {
-			break
+			<-ctx.Done() // until the next start, it is not tried again: it may be done on disk
 		}
 	}
-	return due, next, nil
 }
 
 // HasWork reports whether an arrival has something due that may be tried now.
@@ -181,29 +210,14 @@ func (e *Engine) findDue(tried map[archive.Key]uint32) (due []arrival.Arrival, n
 // as well, and no other.
 func (e *Engine) HasWork(most uint16) (bool, error) {
 	until := e.now().Wall
-	if most == 0 && !e.mayAct() {
+	if most == 0 && (e.isHeld() || e.isPaused()) {
 		return false, nil
 	}
 	if most > 0 {
 		until = until.AddDate(100, 0, 0)
 	}
-	for _, stage := range e.rules.Stages(e.kind) {
-		left, _, err := e.ledger.DueArrivals(e.kind, stage, until, 1, nil, func(a arrival.Arrival) bool { return most > 0 && a.Attempt >= most })
-		if err != nil || len(left) > 0 {
-			return len(left) > 0, err
-		}
-	}
-	return false, nil
-}
-
-// workOn does what is due for some arrivals, several at once.
-func (e *Engine) workOn(ctx context.Context, due []arrival.Arrival) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(e.Workers)
-	for _, a := range due {
-		g.Go(func() error { return (&work{Engine: e, a: a}).doDueSteps(ctx) })
-	}
-	return g.Wait()
+	left, _, err := e.findDue("", until, 1, nil, func(a arrival.Arrival) bool { return most > 0 && a.Attempt >= most })
+	return len(left) > 0, err
 }
 
 // dueOf is [arrival.Due]. An extract that the service dropped by its age is not
@@ -216,38 +230,23 @@ func (e *Engine) dueOf(a arrival.Arrival) (arrival.Step, string, time.Time) {
 	return step, file, at
 }
 
-// mayAct reports whether anything may be fetched, said and deleted.
-func (e *Engine) mayAct() bool {
-	held := e.IsHeld != nil && e.IsHeld()
-	return !held && !e.now().Wall.Before(e.Status().PausedUntil)
+// isHeld reports whether nothing is fetched, said and deleted.
+func (e *Engine) isHeld() bool { return e.IsHeld != nil && e.IsHeld() }
+
+// isPaused reports whether the service is left alone for a while.
+func (e *Engine) isPaused() bool {
+	_, open := e.core.Breakers.IsOpen(e.kind, e.now().Wall)
+	return open
 }
 
 func (e *Engine) now() archive.Instant { return e.Now() }
 
 // pauseCalls stops all calls for a while: the fault is not that of one arrival.
 func (e *Engine) pauseCalls(op string, err *apicall.Error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	wait := max(arrival.DelayAfter(e.faults), err.RetryAfter)
-	e.faults++
-	e.status.PausedUntil, e.status.Why = e.now().Wall.Add(wait), err.Error()
-	if e.status.FailingSince.IsZero() {
-		e.status.FailingSince = e.now().Wall
+	if e.core.Breakers.Open(e.kind, ledger.Cause{Code: err.Code, Text: err.Error()}, false, err.RetryAfter, e.now().Wall) {
+		e.Log.Warn("what comes in pauses", "kind", e.kind, "step", op, "code", err.Code, "err", err.Error())
 	}
-	e.Log.Warn("what comes in pauses", "kind", e.kind, "step", op, "for", wait, "code", err.Code, "err", err.Error())
 }
 
 // noteAnswer notes that the service works.
-func (e *Engine) noteAnswer() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.faults, e.status = 0, Status{ListedAt: e.status.ListedAt, Refused: e.status.Refused}
-}
-
-// earlier returns the earlier of two times of which each may be missing.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
+func (e *Engine) noteAnswer() { e.core.Breakers.Close(e.kind, e.now().Wall) }

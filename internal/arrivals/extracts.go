@@ -71,7 +71,9 @@ type extracts struct {
 	cfg Extracts
 	way chan struct{} // size 1: full from before a download until its first byte
 
-	listed map[archive.ExtractID]bool // guarded by mu: by the last list that was whole; nil: none was in this run
+	again    time.Time                  // when the list is asked for again; zero: at once
+	failures int                        // of the list, in a row
+	listed   map[archive.ExtractID]bool // guarded by mu: by the last list that was whole; nil: none was in this run
 }
 
 // NewExtracts returns the engine of extracts; it does nothing before Run.
@@ -145,7 +147,7 @@ func (x *extracts) listFiles(ctx context.Context, w *work) error {
 // committed with the file before them.
 func (x *extracts) download(ctx context.Context, w *work, name string) error {
 	next, err := x.downloadFile(ctx, w, name, false)
-	for err == nil && next != "" && ctx.Err() == nil && w.mayAct() { // whatever keeps the next one from its GET: it counts, and what is due is asked anew
+	for err == nil && next != "" && ctx.Err() == nil && !w.isHeld() && !w.isPaused() { // whatever keeps the next one from its GET: it counts, and what is due is asked anew
 		next, err = x.downloadFile(ctx, w, next, true)
 	}
 	return err
@@ -245,7 +247,7 @@ func (x *extracts) nextDownload(w *work, held arrival.FileHeld) string {
 	f.Stored, f.SHA256 = held.Stored, held.SHA256
 	step, file, at := w.dueOf(after)
 	isListed := slices.ContainsFunc(w.files, func(f archive.ExtractFile) bool { return f.Name == file })
-	if step != arrival.Download || at.After(w.now().Wall) || !isListed || !w.mayAct() || x.Room != nil && x.Room() != nil {
+	if step != arrival.Download || at.After(w.now().Wall) || !isListed || w.isHeld() || w.isPaused() || x.Room != nil && x.Room() != nil {
 		return ""
 	}
 	return file

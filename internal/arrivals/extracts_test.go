@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,9 +192,10 @@ type house struct {
 	real                client // asked in place of svc; nil: svc is
 	hosts               string // digest of the allowed hosts
 	acknowledge, noRoom bool
-	held                bool   // safe mode
-	into                string // the drop folder that files are put into; may be empty
-	away                error  // why it cannot be worked in
+	held                bool         // safe mode
+	into                string       // the drop folder that files are put into; may be empty
+	puts                atomic.Int32 // folders that were to be put there
+	away                error        // why it cannot be worked in
 	commitFault         func(op string) error
 	fileFault           func(op, name string, do func() error) error
 }
@@ -220,8 +222,9 @@ func (h *house) live(d time.Duration) (err error) {
 		return err
 	}
 	defer c.Close()
+	booted := time.Now()
 	cfg := Extracts{Ledger: l, Service: h.svc, Custody: c, Every: time.Hour, MaxDownloads: 3, Hosts: h.hosts, Config: Config{Workers: 2, Log: slog.New(slog.DiscardHandler),
-		Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, IsHeld: func() bool { return h.held },
+		Now: func() archive.Instant { return archive.Instant{Wall: time.Now(), Boot: time.Since(booted)} }, IsHeld: func() bool { return h.held },
 		Room: func() error {
 			if h.noRoom {
 				return errors.New("the disk is nearly full")

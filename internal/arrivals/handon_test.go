@@ -19,6 +19,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/custody"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
@@ -33,7 +34,7 @@ type putter struct {
 }
 
 func (p putter) PutFolder(ctx context.Context, f archive.DropFolder) error {
-	if p.h.away != nil {
+	if p.h.puts.Add(1); p.h.away != nil {
 		return p.h.away
 	}
 	f.SidecarName = "metadata.json"
@@ -151,6 +152,20 @@ func TestHandOn_I24_WaitsForTheDropFolder(t *testing.T) {
 			if a := h.want("4711", arrival.Acknowledged); a.Cause.Code != "" || h.countDropped() != 2 {
 				t.Errorf("cause = %v, %d folders, want none, 2", a.Cause, h.countDropped())
 			}
+		})
+	}
+}
+
+// A folder that may or may not be durable in the drop folder ends the process,
+// and nothing is put there again before the next start.
+func TestHandOn_I2_UnknownPlaceIsNotTriedAgain(t *testing.T) {
+	for range 20 { // it may be tried again before the process ends, or not
+		synctest.Test(t, func(t *testing.T) {
+			h := newArchivingHouse(t)
+			h.svc.add("4711", "a")
+			h.away = fmt.Errorf("put the folder: %w", custody.ErrUnknownPlace)
+			kit.Fails(t, "the engine went on", h.live(5*time.Hour), custody.ErrUnknownPlace)
+			kit.Want(t, "times that the folder was put", h.puts.Load(), 1)
 		})
 	}
 }

@@ -14,11 +14,10 @@ import (
 // look adopts what is in custody and asks for the list, where that is due. It
 // returns when it is due again.
 func (x *extracts) look(ctx context.Context) (next time.Time, err error) {
-	s := x.Status()
-	if x.now().Wall.Before(s.PausedUntil) {
-		return s.PausedUntil, nil
+	if next, open := x.core.Breakers.IsOpen(x.kind, x.now().Wall); open {
+		return next, nil
 	}
-	if s.ListedAt.IsZero() || !x.now().Wall.Before(s.ListedAt.Add(x.cfg.Every)) {
+	if !x.now().Wall.Before(x.again) {
 		// Before the list: what custody has whole is not announced as unknown,
 		// and not downloaded again.
 		for _, do := range []func(context.Context) error{x.adoptCustody, x.findLost, x.doubtCounts, x.takeList} {
@@ -27,7 +26,7 @@ func (x *extracts) look(ctx context.Context) (next time.Time, err error) {
 			}
 		}
 	}
-	return x.Status().ListedAt.Add(x.cfg.Every), x.readRefusals()
+	return x.again, x.readRefusals()
 }
 
 // noteEach commits of every extract in one of the states what learn says of it;
@@ -57,9 +56,12 @@ func (x *extracts) takeList(ctx context.Context) error {
 	if err != nil {
 		// No list proves nothing: nobody is left out, and nothing is given up.
 		x.pauseCalls("list", apicall.AsError(err))
+		x.again = x.now().Wall.Add(arrival.DelayAfter(x.failures))
+		x.failures++
 		return nil
 	}
 	x.noteAnswer()
+	x.again, x.failures = x.now().Wall.Add(x.cfg.Every), 0
 	named := map[archive.ExtractID]bool{}
 	for _, item := range list.Extracts {
 		named[item.ID] = true
@@ -67,12 +69,10 @@ func (x *extracts) takeList(ctx context.Context) error {
 			return err
 		}
 	}
-	x.mu.Lock()
-	if x.status.ListedAt = x.now().Wall; list.Whole {
-		x.listed = named
-	}
-	x.mu.Unlock()
 	if list.Whole {
+		x.mu.Lock()
+		x.listed = named
+		x.mu.Unlock()
 		if list.Whole, err = x.addExported(ctx, named); err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func (x *extracts) eachRefused(fn func(arrival.Arrival)) error {
 func (x *extracts) noteRefusal(why string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.status.Refused = why
+	x.refused = why
 }
 
 // enterWay lets one download begin at a time: where it leads to a host that is

@@ -49,15 +49,22 @@ type work struct {
 }
 
 // doDueSteps does what is due of the arrival, one step after the other, until
-// one has to wait.
+// one has to wait. The first may be the one that finds out whether a pause is
+// over.
 func (w *work) doDueSteps(ctx context.Context) error {
-	for ctx.Err() == nil && w.mayAct() {
+	for isFirst := true; ctx.Err() == nil && !w.isHeld() && (isFirst || !w.isPaused()); isFirst = false {
 		step, file, at := w.dueOf(w.a)
 		if step == arrival.NoStep || step == arrival.Person || at.After(w.now().Wall) {
 			return nil
 		}
 		err := w.do(ctx, w, step, file)
-		if errors.Is(err, errStale) || errors.Is(err, errRefused) {
+		if errors.Is(err, errRefused) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.waits[w.a.Key] = w.now().Wall.Add(longestSleep)
+			return nil
+		}
+		if errors.Is(err, errStale) {
 			return nil
 		}
 		if err != nil {

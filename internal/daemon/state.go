@@ -78,7 +78,7 @@ func (d *Daemon) incomingFaults() (all []present.IncomingFault) {
 	}
 	if e := d.extracts.Load(); e != nil {
 		if s := e.Status(); s.Why != "" {
-			all = append(all, present.IncomingFault{What: "extracts-paused", Since: s.FailingSince, Text: "extracts do not come in: " + s.Why, Do: "vaultd doctor tries their service; see docs/extracts.md"})
+			all = append(all, present.IncomingFault{What: "extracts-paused", Since: s.Since, Text: "extracts do not come in: " + s.Why, Do: "vaultd doctor tries their service; see docs/extracts.md"})
 		} else if s.Refused != "" {
 			all = append(all, present.IncomingFault{What: "extracts-paused", Text: "extracts are not downloaded: " + s.Refused,
 				Do: "add the host where the provider confirms it, then reload; each further try would cost a download. What leads elsewhere comes in meanwhile"})

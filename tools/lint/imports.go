@@ -16,7 +16,7 @@ import (
 // import any package, except in browser.
 var mayImport = map[string]string{
 	"apicall":           "archive sanitize",
-	"arrivals":          "apicall archive custody durable ledger ledger/arrival sanitize",
+	"arrivals":          "apicall archive custody durable engine ledger ledger/arrival sanitize",
 	"billing":           "archive ledger",
 	"books":             "archive custody expected extractapi ledger present",
 	"catalog":           "archive ledger",

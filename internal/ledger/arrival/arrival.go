@@ -27,6 +27,9 @@ const (
 	Received Kind = "received" // a document that came in over the business network
 )
 
+// String returns the word that journal lines and people see.
+func (k Kind) String() string { return string(k) }
+
 // State says what is certain about one arrival.
 type State uint8
 
