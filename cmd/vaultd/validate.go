@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/config"
 	"vaultd/internal/packager"
 	"vaultd/internal/present"
@@ -133,7 +134,7 @@ func (a *app) runValidate(ctx context.Context, path, name string) error {
 
 // describeChanged says what to do where a folder changed while it was read; any other error stays as it is.
 func describeChanged(err error) error {
-	if errors.Is(err, packager.ErrChanged) {
+	if errors.Is(err, archive.ErrChanged) {
 		return fail(exitTemporary, err, "somebody is still writing into it; try again once that has ended")
 	}
 	return err
@@ -155,7 +156,7 @@ func (a *app) validatePDF(ctx context.Context, cfg config.Config, d config.Drop,
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return a.printRefusal(v, refusal)
 	}
-	if errors.Is(err, packager.ErrChanged) {
+	if errors.Is(err, archive.ErrChanged) {
 		return fail(exitTemporary, err, "somebody is still writing it; try again once that has ended")
 	}
 	if err != nil {

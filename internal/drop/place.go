@@ -38,9 +38,6 @@ func (k Kind) doneWord() string {
 	return "archived"
 }
 
-// ErrDestinationTaken says that another folder lies at the destination: the caller chooses and records another one.
-var ErrDestinationTaken = errors.New("something else lies at the destination")
-
 // ErrFolderLost says that a folder lies neither in its old place nor in its new one: a person moved or removed it.
 var ErrFolderLost = errors.New("the folder is in neither place")
 
@@ -179,7 +176,7 @@ func (f *Folder) openOrMakeShared(parent *durable.Dir, name string) (*durable.Di
 // PlaceFolder writes the notes into the claimed folder and moves it to rel, which the ledger has committed. A folder that lies
 // there already is left alone, so the call can be repeated.
 //
-// The error is or wraps [ErrDestinationTaken] (choose another rel), [ErrFolderLost], or a [*durable.MountError] with a path
+// The error is or wraps [archive.ErrDestinationTaken] (choose another rel), [ErrFolderLost], or a [*durable.MountError] with a path
 // relative to the drop folder: something is mounted in the folder, which stays where it is until the mount is gone. After any
 // other error the caller tries again later.
 //
@@ -231,7 +228,7 @@ func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) err
 	}
 	// A crash after this rename: the next call finds the claim empty and the folder at its destination.
 	if err := moveEntry(from, c.Folder, to, p.name); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, ErrDestinationTaken)
+		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, archive.ErrDestinationTaken)
 	} else if err != nil {
 		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, err)
 	}

@@ -74,7 +74,7 @@ func TestPlace_TakenLostAndForeign(t *testing.T) {
 	path, f := opened(t)
 	put(t, path, "a/x", "_rejected/a/theirs", "_rejected/b/theirs", "b/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
-	kit.Fails(t, "taken", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")), ErrDestinationTaken)
+	kit.Fails(t, "taken", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")), archive.ErrDestinationTaken)
 	rel, err := f.ProposeDestination(Rejected, "a", now)
 	kit.Check(t, err == nil && rel == "_rejected/a (2)", `%q, %v, want no error, rel = "_rejected/a (2)"`, rel, err)
 	kit.Want(t, "the error of PlaceFolder", f.PlaceFolder(a, rel, ReasonNote("x")), nil)

@@ -75,10 +75,7 @@ func (m *Mover) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) 
 		err = m.placeByContent(ctx, f, e, doc, notes)
 	}
 	m.endOnSyncError(err)
-	switch {
-	case errors.Is(err, drop.ErrDestinationTaken):
-		return fmt.Errorf("%w: %w", ingest.ErrTaken, err)
-	case err == nil && len(differs) > 0:
+	if err == nil && len(differs) > 0 {
 		// After a crash here the folder is compared again where it lies by then.
 		return &ingest.RefusedError{Cause: differencesCause(e.Route, differs)}
 	}

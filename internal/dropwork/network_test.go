@@ -58,8 +58,7 @@ func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
 	kit.Must(t, boltledger.Create(state, ledger.Info{ID: "L", Environment: "test", Created: now().Wall}))
 	l := kit.Value(boltledger.Open(boltledger.Config{Dir: state}))(t)
 	t.Cleanup(func() { l.Close() })
-	packages, err := spool.Open(spool.Config{StateDir: state, Max: 1e9, Shares: 1})
-	kit.Must(t, err)
+	packages := kit.Value(spool.Open(spool.Config{StateDir: state, Max: 1e9, Shares: 1}))(t)
 	t.Cleanup(func() { packages.Close() })
 	kit.Must(t, packages.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "", false, nil }))
 	n := &networkDrop{t: t, path: t.TempDir(), claimed: make(chan ledger.Entry, 10)}
@@ -78,9 +77,7 @@ func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
 	if change != nil {
 		change(&settings)
 	}
-	if n.Drop, err = New(settings, shared); err != nil {
-		t.Fatal(err)
-	}
+	n.Drop = kit.Value(New(settings, shared))(t)
 	t.Cleanup(func() { n.Close() })
 	return n
 }

@@ -99,9 +99,6 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry) (s packager.Se
 		return s, &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()},
 			Known: ledger.Document{AsRead: refusal.AsRead, Files: files, FileOwners: ledger.OtherOwners(owners, e.Owner)}}
 	}
-	if errors.Is(err, packager.ErrChanged) {
-		return s, fmt.Errorf("%w: %w", ingest.ErrChanged, err)
-	}
 	if err != nil {
 		p.endOnSyncError(err)
 		return s, p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))

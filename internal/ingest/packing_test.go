@@ -73,7 +73,7 @@ func TestPack_I23_I25_NothingIsPackedAgainWithoutAWait(t *testing.T) {
 		routes  []ledger.Route
 	}{
 		"PackingFails":            {poorDisk{pack: fails, silent: true}, nil, false, []ledger.Route{ledger.Vault, ledger.PDF, ledger.Network}},
-		"ChangesWhileItIsPacked":  {poorDisk{pack: func() error { return ingest.ErrChanged }, silent: true}, nil, false, []ledger.Route{ledger.Vault, ledger.PDF, ledger.Network}},
+		"ChangesWhileItIsPacked":  {poorDisk{pack: func() error { return archive.ErrChanged }, silent: true}, nil, false, []ledger.Route{ledger.Vault, ledger.PDF, ledger.Network}},
 		"IsNotThereToBePacked":    {poorDisk{pack: func() error { return fs.ErrNotExist }, silent: true}, nil, false, []ledger.Route{ledger.Vault, ledger.PDF, ledger.Network}},
 		"PackageIsNeverFound":     {poorDisk{forget: true}, nil, false, []ledger.Route{ledger.Vault, ledger.PDF, ledger.Network}},
 		"PackingFailsOnceMissing": {poorDisk{forget: true, pack: fails}, nil, false, []ledger.Route{ledger.Vault, ledger.PDF, ledger.Network}},

@@ -52,7 +52,7 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 	differs, changed := errors.AsType[*RefusedError](err)
 	switch {
 	case changed:
-	case errors.Is(err, ErrTaken):
+	case errors.Is(err, archive.ErrDestinationTaken):
 		// Somebody put another folder there since the destination was committed: nothing was moved, and a free place is chosen anew.
 		return c.chooseDestination(d, e)
 	case err != nil && ctx.Err() != nil:

@@ -143,7 +143,7 @@ func (c *changing) Pack(context.Context, ledger.Entry) (ingest.Packed, error) {
 	c.full.Store(true)
 	time.Sleep(10 * time.Second)
 	c.full.Store(false)
-	return ingest.Packed{}, ingest.ErrChanged
+	return ingest.Packed{}, archive.ErrChanged
 }
 
 // I6: the workers of six vaults decide at the same moment how much to register, after

@@ -65,7 +65,7 @@ type Packer interface {
 	// while a program may still write to a file in it.
 	Fingerprint(e ledger.Entry) (archive.Digest, error)
 	// Pack seals the folder into the spool. Its error is a *RefusedError for the
-	// document's own faults, ErrChanged when a file changed meanwhile, a *MountedError for a
+	// document's own faults, [archive.ErrChanged] when a file changed meanwhile, a *MountedError for a
 	// mount in the folder, and anything else for the environment's.
 	Pack(ctx context.Context, e ledger.Entry) (Packed, error)
 	// FindPackage returns the package where it lies, or an error wrapping fs.ErrNotExist.
@@ -91,7 +91,7 @@ type Mover interface {
 	// of one from before. *MountedError: nothing was written. *RefusedError: the folder does not take it, now or later.
 	PutValidation(e ledger.Entry, content []byte) error
 	// Place writes what people should read into the folder and moves it to e.Dest.
-	// It does nothing when that was done before. ErrTaken: another folder lies there. *MountedError:
+	// It does nothing when that was done before. [archive.ErrDestinationTaken]: another folder lies there. *MountedError:
 	// nothing was moved. *RefusedError: it was moved, and something in a kept folder is not what was archived.
 	Place(ctx context.Context, e ledger.Entry, d ledger.Document) error
 	// Dispose moves or deletes a kept source, file by file, after checking each, and
@@ -124,12 +124,9 @@ type Holds struct {
 	CutOff      bool // a file that looks cut off
 }
 
-// Errors of the ports.
-var (
-	ErrChanged = errors.New("a file changed while it was read")
-	ErrTaken   = errors.New("another folder lies at the destination")
-	ErrFull    = errors.New("the spool is full") // nothing is wrong: packages leave as they are uploaded
-)
+// ErrFull says that the spool has no room for a package. Nothing is wrong:
+// packages leave as they are uploaded.
+var ErrFull = errors.New("the spool is full")
 
 // RefusedError says that the document itself, or what lies beside it, is at fault.
 type RefusedError struct {

@@ -143,7 +143,7 @@ func (c *Engine) sealFaultChanges(d Drop, e ledger.Entry, err error) []ledger.Ch
 	if errors.Is(err, ErrFull) { // it waits as it is, and is looked at again when a package leaves
 		return nil
 	}
-	if errors.Is(err, ErrChanged) {
+	if errors.Is(err, archive.ErrChanged) {
 		return []ledger.Change{c.newChange(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt))})}
 	}
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A file that looks as if its writer had not come to its end makes its folder
-// wait as ErrChanged. That is a hint and no verdict, for some programs write
+// wait as archive.ErrChanged. That is a hint and no verdict, for some programs write
 // such files: it holds for a folder that changed less than Rules.CutOffPatience
 // ago. Later, and where a list or a marker says that all is there, the folder
 // is packed, and [Endings] says so.
@@ -69,7 +69,7 @@ func (l *listing) isFresh(f foundFile) bool {
 }
 
 // checkEnding notes how f ends, under a name that says what it is, and returns
-// ErrChanged for a fresh file that looks cut off.
+// archive.ErrChanged for a fresh file that looks cut off.
 func (l *listing) checkEnding(f foundFile, name string) error {
 	file, info, err := l.rules.openFile(l.root, f.disk)
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *listing) noteEnding(f foundFile, ending archive.Ending) error {
 	case ending == archive.EndsOddly:
 		l.endings.Odd = append(l.endings.Odd, f.path)
 	case ending == archive.EndsShort && l.isFresh(f):
-		return fmt.Errorf("%q looks cut off, its writer may only pause: %w", f.disk, ErrChanged)
+		return fmt.Errorf("%q looks cut off, its writer may only pause: %w", f.disk, archive.ErrChanged)
 	case ending == archive.EndsShort && !l.isVouched(f.path):
 		l.endings.Short = append(l.endings.Short, f.path)
 	}

@@ -38,7 +38,7 @@ func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 		defer root.Close()
 		rules := Rules{Vault: "V", CutOffPatience: 5 * time.Minute, Now: time.Now}
 		_, err := ValidateFolder(t.Context(), root, rules)
-		kit.Check(t, errors.Is(err, ErrChanged) == row.waits && (err == nil || row.waits), "%v", err)
+		kit.Check(t, errors.Is(err, archive.ErrChanged) == row.waits && (err == nil || row.waits), "%v", err)
 		rules.Now = func() time.Time { return time.Now().Add(6 * time.Minute) }
 		kit.Want(t, "for ever", kit.Err(ValidateFolder(t.Context(), root, rules)), nil)
 		rules.Now = func() time.Time { return time.Now().Add(-time.Hour) } // the file server's clock is ahead

@@ -6,7 +6,7 @@
 // place of the sidecar, which is the first entry of its ZIP ([BuildNetwork]). What is said here holds for both as well.
 //
 // It returns three kinds of errors. A [*Refusal] is the fault of the folder: it is worded for the person who dropped it and
-// lists all that is wrong. [ErrChanged] says that somebody is still writing, so nothing is wrong yet. Every other error is the
+// lists all that is wrong. [archive.ErrChanged] says that somebody is still writing, so nothing is wrong yet. Every other error is the
 // fault of the environment (no right, no space, a broken disk) and never counts against the document.
 //
 // The package never changes, moves or removes what people dropped. It never follows a link, never reads through a mount, never

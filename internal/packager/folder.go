@@ -135,7 +135,7 @@ func (d *droppedFolder) recordAuxiliary(f foundFile, src []byte) {
 	d.auxiliary = append(d.auxiliary, archive.File{Path: f.path, Size: f.state.Size, SHA256: archive.Sum(src)})
 }
 
-// readFile calls use with the content of f. It returns ErrChanged when the state of f, before or after, is not that of the
+// readFile calls use with the content of f. It returns archive.ErrChanged when the state of f, before or after, is not that of the
 // listing. use must read exactly its size.
 func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
 	file, info, err := l.rules.openFile(l.root, f.disk)
@@ -273,13 +273,13 @@ func (d *droppedFolder) checkUnchanged() error {
 	again.leaveOut(d.isListed)
 	again.includeSidecar()
 	if !slices.Equal(d.allFiles(), again.allFiles()) || !slices.Equal(d.listing.faults, again.faults) {
-		return fmt.Errorf("the folder: %w", ErrChanged)
+		return fmt.Errorf("the folder: %w", archive.ErrChanged)
 	}
 	d.junk = again.junk
 	return nil
 }
 
-// refusalOrChanged returns ErrChanged for a folder that changed since the listing, a Refusal for one that has faults, and
+// refusalOrChanged returns archive.ErrChanged for a folder that changed since the listing, a Refusal for one that has faults, and
 // nil for one without.
 func (d *droppedFolder) refusalOrChanged() error {
 	if err := d.checkUnchanged(); err != nil {

@@ -258,7 +258,7 @@ func TestBuild_I17_ChangeWhileReading(t *testing.T) {
 					}
 					return f, info, err
 				}
-				kit.Fails(t, "got", kit.Err(build(t, root, r)), ErrChanged)
+				kit.Fails(t, "got", kit.Err(build(t, root, r)), archive.ErrChanged)
 			})
 		}
 	}
@@ -271,7 +271,7 @@ func TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
 		write(t, dir+"/b.pdf", "still copying")
 		return durable.OpenRegular(root, path)
 	}
-	kit.Fails(t, "got", kit.Err(build(t, root, r)), ErrChanged)
+	kit.Fails(t, "got", kit.Err(build(t, root, r)), archive.ErrChanged)
 }
 
 // TestFolder_I18_ANoteFurtherDownIsContent: vaultd writes its notes at the top
@@ -339,7 +339,7 @@ func TestBuild_I24_EnvironmentIsNoRefusal(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
 			_, err := buildWithHook(t, root, row.rules(dir), row.hook)
-			if err == nil || isRefusal(err) || errors.Is(err, ErrChanged) || !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.words) {
+			if err == nil || isRefusal(err) || errors.Is(err, archive.ErrChanged) || !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.words) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -60,7 +60,7 @@ type listing struct {
 	isTooMany        bool // a bound was reached: nothing more is read
 }
 
-// listFolder reads the names below root. What is wrong with them goes to faults. The error is ErrChanged or a fault of the
+// listFolder reads the names below root. What is wrong with them goes to faults. The error is archive.ErrChanged or a fault of the
 // environment.
 func listFolder(root *os.Root, rules Rules) (*listing, error) {
 	return readListing(&listing{root: root, rules: rules})
@@ -283,9 +283,9 @@ func (l *listing) addEntry(e foundEntry) error {
 		l.junk = append(l.junk, disk)
 	case (archive.IsUnfinished(path.Base(disk)) || archive.IsPlaceholder(path.Base(disk))) && l.ignoresTemporary:
 	case archive.IsUnfinished(path.Base(disk)):
-		return fmt.Errorf("%q is a temporary file: %w", disk, ErrChanged)
+		return fmt.Errorf("%q is a temporary file: %w", disk, archive.ErrChanged)
 	case archive.IsPlaceholder(path.Base(disk)):
-		return fmt.Errorf("%q stands in the place of a file that was not downloaded: %w", disk, ErrChanged)
+		return fmt.Errorf("%q stands in the place of a file that was not downloaded: %w", disk, archive.ErrChanged)
 	default:
 		l.addFile(foundFile{disk: disk, path: norm.NFC.String(disk), state: durable.IDOf(e.info)}, e)
 	}
@@ -390,7 +390,7 @@ func isVaultdNote(name string) bool {
 	return false
 }
 
-func changedError(disk string) error { return fmt.Errorf("%q: %w", disk, ErrChanged) }
+func changedError(disk string) error { return fmt.Errorf("%q: %w", disk, archive.ErrChanged) }
 
 // withoutPath takes the path out of a file system's error, for messages that name it themselves.
 func withoutPath(err error) error {

@@ -332,7 +332,7 @@ func TestNetwork_I17_ChangeWhilePacking(t *testing.T) {
 					}
 					return f, info, err
 				}
-				if _, _, err := sealNetwork(t, root, r, nil); !errors.Is(err, ErrChanged) {
+				if _, _, err := sealNetwork(t, root, r, nil); !errors.Is(err, archive.ErrChanged) {
 					t.Errorf("got %v, want ErrChanged", err)
 				}
 			})
@@ -346,7 +346,7 @@ func TestNetwork_I17_SameStateOtherDocument(t *testing.T) {
 	_, root := drop(t, tree{"document.json": networkDocument})
 	n := kit.Value(readNetworkFolder(context.Background(), root, networkRules))(t)
 	n.checkedDocument = archive.Sum([]byte("another document"))
-	kit.Fails(t, "got", kit.Err(n.seal(context.Background(), nil, "", n.describe)), ErrChanged)
+	kit.Fails(t, "got", kit.Err(n.seal(context.Background(), nil, "", n.describe)), archive.ErrChanged)
 }
 
 // I24: a fault of a disk or of rights is no fault of the folder, and a damaged ZIP never gets its name.
@@ -379,7 +379,7 @@ func TestNetwork_I24_EnvironmentIsNoRefusal(t *testing.T) {
 			row.change(&r)
 		}
 		_, _, err := sealNetwork(t, root, r, row.hook)
-		kit.Check(t, err != nil && !isRefusal(err) && !errors.Is(err, ErrChanged) && (row.want == nil || errors.Is(err, row.want)), "got %v", err)
+		kit.Check(t, err != nil && !isRefusal(err) && !errors.Is(err, archive.ErrChanged) && (row.want == nil || errors.Is(err, row.want)), "got %v", err)
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -392,11 +392,11 @@ func TestNetwork_Waits(t *testing.T) {
 	_, root := drop(t, tree{"document.json": networkDocument, "a.pdf": "%PDF-1.7\nhalf", "~$a.docx": "x"})
 	r := networkRules
 	_, _, err := sealNetwork(t, root, r, nil)
-	kit.Check(t, errors.Is(err, ErrChanged), "a temporary name: %v", err)
+	kit.Check(t, errors.Is(err, archive.ErrChanged), "a temporary name: %v", err)
 	_, root = drop(t, tree{"document.json": networkDocument, "a.pdf": "%PDF-1.7\nhalf"})
 	r.CutOffPatience, r.Now = time.Hour, time.Now
 	_, _, err = sealNetwork(t, root, r, nil)
-	kit.Check(t, errors.Is(err, ErrChanged), "a file that looks cut off: %v", err)
+	kit.Check(t, errors.Is(err, archive.ErrChanged), "a file that looks cut off: %v", err)
 	_, root = drop(t, tree{"document.json": `{"files": ["x.pdf"]}`, "manifest-sha256.txt": strings.Repeat("0", 64) + "  b.pdf\n"})
 	for complete, want := range map[string][]string{"quiet": nil, "list": {"b.pdf"}, "marker": {".done"}} {
 		r := networkRules

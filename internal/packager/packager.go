@@ -35,7 +35,7 @@ type Sealed struct {
 // returns without an error the ZIP is synced and was read back. The directory is not synced: the caller does that, because one
 // sync serves many packages. After an error nothing new bears the name.
 //
-// The error is a [*Refusal] for a fault of the folder, wraps [ErrChanged] when somebody is still writing, is a
+// The error is a [*Refusal] for a fault of the folder, wraps [archive.ErrChanged] when somebody is still writing, is a
 // [*durable.MountError] for a mount in the folder, and else tells a fault of the environment.
 func BuildPackage(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (Sealed, error) {
 	d, err := readFolder(ctx, root, rules)

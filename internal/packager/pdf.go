@@ -179,7 +179,7 @@ func (p *pdfFolder) checkSize() {
 
 func (p *pdfFolder) quotedName() string { return `"` + showName(p.file.path) + `"` }
 
-// refusalOrChanged returns ErrChanged for a folder that changed since the listing, a Refusal for one that has faults, and nil for
+// refusalOrChanged returns archive.ErrChanged for a folder that changed since the listing, a Refusal for one that has faults, and nil for
 // one without.
 func (p *pdfFolder) refusalOrChanged(faults []Fault) error {
 	if len(faults) == 0 {
@@ -190,7 +190,7 @@ func (p *pdfFolder) refusalOrChanged(faults []Fault) error {
 		return err
 	}
 	if !slices.Equal(p.allFiles(), again.allFiles()) {
-		return fmt.Errorf("the folder: %w", ErrChanged)
+		return fmt.Errorf("the folder: %w", archive.ErrChanged)
 	}
 	return &Refusal{Faults: faults, Of: SinglePDF}
 }

@@ -140,7 +140,7 @@ func TestPDF_I17_ChangeWhileCopying(t *testing.T) {
 					}
 					return f, info, err
 				}
-				if _, _, err := copyPDF(t, root, r, nil); !errors.Is(err, ErrChanged) {
+				if _, _, err := copyPDF(t, root, r, nil); !errors.Is(err, archive.ErrChanged) {
 					t.Errorf("got %v, want ErrChanged", err)
 				}
 			})
@@ -156,7 +156,7 @@ func TestPDF_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
 		write(t, dir+"/b.pdf", "another one")
 		return f, info, err
 	}
-	if _, _, err := copyPDF(t, root, r, nil); !errors.Is(err, ErrChanged) {
+	if _, _, err := copyPDF(t, root, r, nil); !errors.Is(err, archive.ErrChanged) {
 		t.Errorf("got %v, want ErrChanged", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestPDF_I24_EnvironmentIsNoRefusal(t *testing.T) {
 				r.Notify = ""
 			}
 			_, _, err := copyPDF(t, root, r, row.hook)
-			kit.Check(t, err != nil && !isRefusal(err) && !errors.Is(err, ErrChanged) && (row.want == nil || errors.Is(err, row.want)), "got %v", err)
+			kit.Check(t, err != nil && !isRefusal(err) && !errors.Is(err, archive.ErrChanged) && (row.want == nil || errors.Is(err, row.want)), "got %v", err)
 		})
 	}
 	c := &pdfCopy{size: 3, sha256: archive.Sum([]byte("abc"))}
@@ -219,7 +219,7 @@ func TestValidatePDF_AsItWouldBePacked(t *testing.T) {
 	os.Symlink("a.pdf", dir+"/link.pdf")
 	for name, want := range map[string]func(error) bool{
 		"link.pdf": isRefusal, "b.docx": isRefusal, "sub": isRefusal,
-		"gone.pdf": func(err error) bool { return errors.Is(err, fs.ErrNotExist) }, "half.part": func(err error) bool { return errors.Is(err, ErrChanged) },
+		"gone.pdf": func(err error) bool { return errors.Is(err, fs.ErrNotExist) }, "half.part": func(err error) bool { return errors.Is(err, archive.ErrChanged) },
 	} {
 		_, err := ValidatePDF(context.Background(), root, name, pdfRules)
 		kit.Check(t, want(err), "%s: %v, want want(err)", name, err)

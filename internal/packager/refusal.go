@@ -1,17 +1,12 @@
 package packager
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/sanitize"
 )
-
-// ErrChanged says that the folder changed while it was read: let it settle and
-// read it again. It is wrapped with the name of what changed.
-var ErrChanged = errors.New("changed while it was read")
 
 // maxFaults bounds what one Refusal lists; the rest is counted by a last Fault.
 const maxFaults = 100

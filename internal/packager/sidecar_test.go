@@ -311,7 +311,7 @@ func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
 	})
 	for _, waits := range []string{".a.pdf.icloud", ".a.pdf.Xy12Zz", "a.pdf.partial", "sub/a.gdoc"} {
 		_, root := drop(t, tree{"metadata.json": meta + "}", "a.pdf": "a", waits: "x"})
-		kit.Fails(t, waits+": err", kit.Err(ValidateFolder(t.Context(), root, rules)), ErrChanged)
+		kit.Fails(t, waits+": err", kit.Err(ValidateFolder(t.Context(), root, rules)), archive.ErrChanged)
 	}
 }
 

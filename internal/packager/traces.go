@@ -74,7 +74,7 @@ func (t Traces) Owners() []uint32 { return t.listing.owners() }
 
 // Files returns all files with their digests; none where not all of them are known,
 // or where they are too large to be compared. A file that changes meanwhile is an
-// error that wraps [ErrChanged].
+// error that wraps [archive.ErrChanged].
 func (t Traces) Files(ctx context.Context) ([]archive.File, error) {
 	if !t.isWhole {
 		return nil, nil

@@ -187,7 +187,7 @@ func explainUnreadable(err error) (why string, is bool) {
 	if mount, is := errors.AsType[*durable.MountError](err); is {
 		return mount.Error(), true
 	}
-	if _, refused := errors.AsType[*packager.Refusal](err); refused || errors.Is(err, packager.ErrChanged) {
+	if _, refused := errors.AsType[*packager.Refusal](err); refused || errors.Is(err, archive.ErrChanged) {
 		return fmt.Sprintf("%.300v", err), true
 	}
 	return "", false
