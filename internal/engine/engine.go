@@ -71,7 +71,7 @@ type Admission[T Target] struct {
 	From   time.Time // not before then; zero: at once
 	Target T         // that must work
 	Most   int       // jobs in its task, at most
-	Late   bool      // its time is over: that is committed, and nothing is done
+	Kind   uint8     // the step's own: jobs of one kind go together
 }
 
 // Engine takes what is due, and starts a task for it.

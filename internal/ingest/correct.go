@@ -55,12 +55,3 @@ func stopForSharedTicket() ledger.SentToQuarantine {
 	return ledger.SentToQuarantine{Cause: ledger.Cause{Code: "ticket-shared",
 		Text: "the service gave this document's number or upload address to another document too, before anything was uploaded; nothing is. Ask the provider which of them it belongs to"}}
 }
-
-// mayBegin reports whether an upload that was announced may begin: the entry
-// still waits for it, and no other document was given its ticket since, unless
-// something may be at the store already. That stays there and is asked about,
-// for nothing replaces it any more.
-func (c *Engine) mayBegin(e ledger.Entry) (bool, error) {
-	now, _, err := c.cfg.Ledger.Entry(e.Key)
-	return err == nil && now.ActUnderWay() == e.ActUnderWay() && (!now.Current().Shared || wasSentBefore(e)), err
-}

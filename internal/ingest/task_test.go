@@ -36,7 +36,7 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 	for n := range byte(20) {
 		es = append(es, ledger.Entry{Key: archive.Key{n}, State: ledger.Registered, Vault: "V", Package: archive.Package{Size: 1}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Sent: now}}}})
 	}
-	c.uploadStep().Start(&task{Admission: admission{Most: lateBatch, Late: true}, Jobs: es, Now: now, Queue: "vault V"})
+	c.uploadStep().Start(&task{Admission: admission{Most: lateBatch, Kind: uint8(windowOver)}, Jobs: es, Now: now, Queue: "vault V"})
 	over := 0
 	for _, change := range l.changes {
 		if _, is := change.Events[0].(ledger.WindowClosed); is {

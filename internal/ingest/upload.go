@@ -41,38 +41,12 @@ func (c *Engine) uploadStep() engine.Step[ledger.Entry, Target] {
 			return func(ctx context.Context) { c.send(ctx, t) }
 		}
 		intent := c.announce(t, func(e ledger.Entry) ([]ledger.Event, bool, error) {
-			evs, act := c.intendToUpload(e, t.Late)
+			evs, act := c.intendToUpload(e, whyNot(t.Kind))
 			return evs, act, nil
 		})
 		return func(ctx context.Context) { c.upload(ctx, t, intent.wait()) }
 	}
 	return s
-}
-
-// admitUpload returns how the upload of an entry may go now.
-func (c *Engine) admitUpload(e ledger.Entry, now archive.Instant) admission {
-	switch {
-	case e.Route.IsNotified(): // there is no window
-		return admission{Target: storeOf(e), Most: 1}
-	case !c.mayStartUpload(e, nil, now):
-		return admission{Most: lateBatch, Late: true}
-	case e.State == ledger.Sending: // bytes may be at the store: the window decides, not the breaker
-		return admission{Most: 1, From: c.leaveStoreUntil(e, now)}
-	}
-	return admission{Target: storeOf(e), Most: 1}
-}
-
-// intendToUpload returns what is committed before an upload, and whether it is made then. late: its window is over.
-func (c *Engine) intendToUpload(e ledger.Entry, late bool) ([]ledger.Event, bool) {
-	switch {
-	case late:
-		return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false
-	case e.IsTicketShared():
-		return []ledger.Event{stopForSharedTicket()}, false
-	case e.State == ledger.Sending && !c.mayRepeatUpload(e): // it was under way when the process ended
-		return []ledger.Event{c.unansweredUpload(e, time.Time{}, ledger.Cause{Text: "vaultd ended while the document was being sent"})}, false
-	}
-	return []ledger.Event{uploadIntent(c.routeOf(e), e.Current().Ticket)}, true
 }
 
 // upload sends the package of an entry whose intent is committed.
@@ -98,46 +72,6 @@ func (c *Engine) upload(ctx context.Context, t *task, acts []ledger.Entry) {
 // may keep a part of a package as whole.
 func uploadIntent(r Route, t archive.Ticket) ledger.Event {
 	return ledger.UploadIntended{WithoutMD5: r.Client.OmitsMD5(t.URL)}
-}
-
-// lateBatch is how many entries whose window is over are told so in one commit: they
-// are registered again together.
-const lateBatch = 64
-
-// mayStartUpload reports whether an upload of e, which may be booked already, may start now. Of what may be at the store
-// already the window decides, and not what the store said to another document.
-func (c *Engine) mayStartUpload(e ledger.Entry, booked *window.Upload, now archive.Instant) bool {
-	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, booked, now) && (e.State == ledger.Sending || !c.expiredBatches.has(e))
-}
-
-// leaveStoreUntil returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
-// it need not. It never waits beyond its ticket: after the wait there must be room for as many like it as may go at once.
-func (c *Engine) leaveStoreUntil(e ledger.Entry, now archive.Instant) time.Time {
-	until := c.breakers.AskedUntil(storeOf(e))
-	wait := until.Sub(now.Wall)
-	if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.routeOf(e).Workers), nil, instantIn(now, wait)) {
-		return time.Time{}
-	}
-	return until
-}
-
-// retryInWindow returns when an upload that failed is tried again: at the given time, or sooner where an upload that
-// starts then would not end before its ticket does. It is not much sooner: attempts must not become ever more frequent
-// towards the end of a ticket.
-func (c *Engine) retryInWindow(e ledger.Entry, at time.Time) time.Time {
-	now := c.cfg.Now()
-	for wait, n := at.Sub(now.Wall), 0; n < 3 && wait > 0; wait, n = wait/2, n+1 {
-		if c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, nil, instantIn(now, wait)) {
-			return now.Wall.Add(wait)
-		}
-	}
-	return at // no upload may start any more
-}
-
-// instantIn returns the instant d after now, by both clocks.
-func instantIn(now archive.Instant, d time.Duration) archive.Instant {
-	now.Wall, now.Boot = now.Wall.Add(d), now.Boot+d
-	return now
 }
 
 // afterWindow returns when to go on with an entry whose window is over.
@@ -176,19 +110,10 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	if err = errors.Join(err, errDoc); err != nil {
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: localFaultCause(err)})}
 	}
-	began := c.cfg.Now()
-	if !c.mayStartUpload(e, c.bookingOf(e.Key), began) { // it took long to commit the intent, or the machine slept meanwhile
-		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}})}
-	}
-	if c.expiredBatches.has(e) && !wasSentBefore(e) { // heard while this waited for a slot
-		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}},
-			ledger.WindowClosed{NotBefore: c.registerAgainAt(e)})}
-	}
-	switch may, err := c.mayBegin(e); {
-	case err != nil:
+	if late, err := c.refuseLate(e); err != nil {
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: localFaultCause(err)})}
-	case !may: // heard while this waited for a slot
-		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall})}
+	} else if late != nil {
+		return []ledger.Change{c.newChange(e, late...)}
 	}
 	// The PUT ends with the ticket at the latest: after that its bytes prove nothing.
 	ticket := e.Current().Ticket
@@ -224,6 +149,24 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 		c.closeBreaker(storeOf(e))
 	}
 	return []ledger.Change{c.newChange(e, taken)}
+}
+
+// refuseLate returns the outcome of an upload that was announced and may not begin any more; nil: it may.
+func (c *Engine) refuseLate(e ledger.Entry) ([]ledger.Event, error) {
+	now := c.cfg.Now()
+	stored, _, err := c.cfg.Ledger.Entry(e.Key)
+	if err != nil || stored.ActUnderWay() != e.ActUnderWay() { // an operator decided otherwise meanwhile
+		return []ledger.Event{ledger.UploadNotSent{NotBefore: now.Wall}}, err
+	}
+	switch _, _, why := c.admit(stored, true, now); why {
+	case windowOver:
+		return []ledger.Event{ledger.UploadNotSent{NotBefore: now.Wall, Cause: ledger.Cause{Code: "too-late"}}}, nil
+	case batchOver:
+		return []ledger.Event{ledger.UploadNotSent{NotBefore: now.Wall, Cause: ledger.Cause{Code: "too-late"}}, ledger.WindowClosed{NotBefore: c.registerAgainAt(e)}}, nil
+	case ticketShared:
+		return []ledger.Event{ledger.UploadNotSent{NotBefore: now.Wall}}, nil
+	}
+	return nil, nil
 }
 
 // takenUpload returns what follows from a store's 2xx to an upload, and from the store's ETag.
@@ -321,6 +264,24 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 // uploadsOf returns how many uploads are under way in the queue of an entry.
 func (c *Engine) uploadsOf(e ledger.Entry) int {
 	return c.lanes.Doing(ledger.Upload.String(), ledger.QueueOf(e))
+}
+
+// handleExpiredTicket books a ticket that the store calls over. That says
+// nothing about the store, only about the call that brought the ticket, which
+// counts once. If all tickets of three calls in a row were over, more of them
+// would only be lost as well.
+func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledger.Event {
+	// All tickets of one POST live and end together: its other documents need not be refused one by one.
+	first := c.expiredBatches.add(e, c.cfg.Now())
+	if target := storeOf(e); first && c.breakers.CountFault(target) {
+		c.openBreaker(target, causeOf(err), err.RetryAfter)
+	}
+	refused := ledger.UploadRefused{NotBefore: c.registerAgainAt(e), Cause: causeOf(err)}
+	// An earlier attempt may have left bytes, and nobody knows what became of them: the entry is unclear, and is asked about first.
+	if wasSentBefore(e) {
+		return []ledger.Event{refused, ledger.WindowClosed{NotBefore: c.nextPollAt(e)}}
+	}
+	return []ledger.Event{refused}
 }
 
 // pauseInDoubt pauses the uploads to a store after one of which nobody knows what became, and nobody can be asked.
