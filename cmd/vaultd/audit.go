@@ -384,9 +384,9 @@ func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
 
 // retentionEnded returns a function that reports whether the retention of an archived entry is over.
 func (v view) retentionEnded() func(ledger.Entry) bool {
-	var drops []recovery.Drop
+	var drops []recovery.Origin
 	for _, d := range v.cfg.Drops {
-		drops = append(drops, recovery.Drop{Name: d.Name, Vault: archive.VaultID(d.Vault), Retention: d.Retention})
+		drops = append(drops, recovery.Origin{Name: d.Name, Vault: archive.VaultID(d.Vault), Retention: d.Retention})
 	}
 	return func(e ledger.Entry) bool { return recovery.RetentionOf(drops, e).Ended(e.ArchivedAt, v.Now) }
 }

@@ -217,7 +217,7 @@ func (g *healthFacts) addStatus() {
 		g.Pauses = append(g.Pauses, web.Pause{Route: p.Route, Code: p.Code, Since: p.Since})
 	}
 	for _, d := range s.Drops {
-		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: d.IsPaused, Listed: d.Listed, Free: d.Free})
+		g.Drops = append(g.Drops, web.DropFacts{Name: d.Name, Paused: d.IsPaused, Listed: d.Listed, Free: d.Free})
 	}
 	for _, n := range s.NotTaken {
 		g.NotTaken = append(g.NotTaken, web.NotTaken{Drop: n.Drop, Reason: n.Reason, Count: n.Count})

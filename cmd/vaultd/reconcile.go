@@ -130,7 +130,7 @@ func (a *app) compareEntries(ctx context.Context, v view, p operator.Person, acc
 		return found, errors.Join(err, done())
 	}
 	for _, d := range dc.Drops {
-		c.Drops = append(c.Drops, recovery.Drop{Name: d.Name, Route: d.Route, Vault: d.Vault, Rules: d.Rules, Retention: d.Retention})
+		c.Drops = append(c.Drops, recovery.Origin{Name: d.Name, Route: d.Route, Vault: d.Vault, Rules: d.Rules, Retention: d.Retention})
 	}
 	return operator.Reconcile(ctx, c, p)
 }

@@ -15,7 +15,7 @@ func (d *Daemon) Actions() *operator.Actions {
 		Ledger: d.ledger, Now: d.cfg.Now, Log: d.cfg.Log, Limit: d.disposalLimit, Service: d.cfg.Archive, Grace: d.cfg.Grace,
 		HeldReason: d.heldReason, KeepOpen: d.keepDropsOpen, AfterCommit: d.engine.Wake, AfterRetry: d.tryReceivingNow, Resume: d.engine.ResumeDisposals,
 		MayResumeUploads: d.engine.MayResumeUploads, ResumeUploads: d.engine.ResumeUploads,
-		OpenDrop: func(name string) (operator.Drop, func() error, error) {
+		OpenDrop: func(name string) (operator.Claimer, func() error, error) {
 			for _, r := range d.drops {
 				if r.Settings.Name == name {
 					return r, func() error { return nil }, r.Unavailable()
@@ -47,7 +47,7 @@ func NewActions(cfg Config, l *boltledger.Ledger) *operator.Actions {
 			return heldReasonOf(shared.Takeover, l, cfg.Location)
 		},
 		KeepOpen: func() (release func()) { return func() {} },
-		OpenDrop: func(name string) (operator.Drop, func() error, error) {
+		OpenDrop: func(name string) (operator.Claimer, func() error, error) {
 			for _, dc := range cfg.Drops {
 				if dc.Name == name {
 					h := dropwork.NewHandle(dc, shared)

@@ -100,7 +100,7 @@ func (d *Daemon) awaitPacking(ctx context.Context) error {
 
 // openFolders returns the drop folders, keeps those that are open from being closed until done is called, and says why the
 // others are away.
-func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string) {
+func (d *Daemon) openFolders() (drops []recovery.Origin, done func(), why []string) {
 	var ends []func()
 	for _, r := range d.drops {
 		f, end, err := r.HoldOpen()

@@ -325,11 +325,11 @@ func (cfg Config) readReceiptKeys() (keys, untrusted []string, err error) {
 }
 
 // OpenDrops opens every drop folder for a command that works while no daemon does.
-func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done func() error, err error) {
+func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Origin, done func() error, err error) {
 	return openDrops(cfg, sharedForCommand(cfg, l))
 }
 
-func openDrops(cfg Config, shared *dropwork.Shared) (drops []recovery.Drop, done func() error, err error) {
+func openDrops(cfg Config, shared *dropwork.Shared) (drops []recovery.Origin, done func() error, err error) {
 	var handles []*dropwork.Handle
 	done = func() error {
 		var errs []error

@@ -53,8 +53,8 @@ func (s Settings) networkRules() packager.NetworkRules {
 }
 
 // ForRecovery returns the drop as a comparison reads it; f is nil where it is away.
-func (s Settings) ForRecovery(f *drop.Folder) recovery.Drop {
-	return recovery.Drop{Name: s.Name, Route: s.Route, PDF: s.pdfRules(), Network: s.Network, Vault: s.Vault, Rules: s.Rules, Folder: f, Retention: s.Retention}
+func (s Settings) ForRecovery(f *drop.Folder) recovery.Origin {
+	return recovery.Origin{Name: s.Name, Route: s.Route, PDF: s.pdfRules(), Network: s.Network, Vault: s.Vault, Rules: s.Rules, Folder: f, Retention: s.Retention}
 }
 
 // pdfRules are the rules for the PDFs that are dropped here.

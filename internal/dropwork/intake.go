@@ -226,7 +226,7 @@ func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Item) error 
 	return errors.New(text)
 }
 
-// ClaimAgain implements operator.Drop.
+// ClaimAgain implements operator.Claimer.
 func (h *Handle) ClaimAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive.Key, err error) {
 	f, done, err := h.HoldOpen()
 	if err != nil {

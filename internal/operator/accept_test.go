@@ -62,7 +62,7 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 	compare := func(found int, accept ...AcceptedIndex) Compared {
 		t.Helper()
 		out, err := Reconcile(t.Context(), Comparison{
-			Ledger: a.Ledger.Ledger, Archive: shortIndex{alarming{a, false}, 2, found}, Drops: []recovery.Drop{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour, Accept: accept,
+			Ledger: a.Ledger.Ledger, Archive: shortIndex{alarming{a, false}, 2, found}, Drops: []recovery.Origin{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour, Accept: accept,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7, Reason: "the provider says so"})
 		kit.Must(a.t, err)
@@ -301,7 +301,7 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 		a := newAlarmed(t)
 		a.mark(ledger.MarkRestored, 10)
 		out := kit.Value(Reconcile(t.Context(), Comparison{
-			Ledger: a.Ledger.Ledger, Archive: alarming{a, found}, Drops: []recovery.Drop{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour,
+			Ledger: a.Ledger.Ledger, Archive: alarming{a, found}, Drops: []recovery.Origin{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7}))(a.t)
 		if _, safe := a.SafeMode(); out.Left == found || safe != found || len(out.Why) > 0 != found {
@@ -322,7 +322,7 @@ func TestReconcile_I15_NotWhileAPDFCannotBeRead(t *testing.T) {
 		a.Add(fill.Item{Name: "scan.pdf", Route: ledger.PDF, Drop: "scans"}).Apply(a.at(2), ledger.ReconcileRequired{})
 		a.mark(ledger.MarkRestored, 10)
 		out := kit.Value(Reconcile(t.Context(), Comparison{
-			Ledger: a.Ledger.Ledger, Archive: alarming{a, false}, Drops: []recovery.Drop{{Name: name, Route: ledger.PDF}}, Grace: time.Hour,
+			Ledger: a.Ledger.Ledger, Archive: alarming{a, false}, Drops: []recovery.Origin{{Name: name, Route: ledger.PDF}}, Grace: time.Hour,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7}))(a.t)
 		named := len(out.Why) == 1 && strings.HasPrefix(out.Why[0], "scans/scan.pdf: its drop folder is away. Dropped again, it would not be recognised")

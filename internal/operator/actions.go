@@ -46,7 +46,7 @@ type Config struct {
 	Grace   time.Duration    // after it nothing can be in flight any more
 
 	// OpenDrop returns a drop folder by its name; close ends its use.
-	OpenDrop func(name string) (d Drop, close func() error, err error)
+	OpenDrop func(name string) (d Claimer, close func() error, err error)
 	// HeldReason says why nothing may be taken; empty: it may.
 	HeldReason func() string
 	// KeepOpen keeps the drop folders open until release is called.
@@ -62,8 +62,8 @@ type Config struct {
 	MayResumeUploads, ResumeUploads func(store ingest.Target) bool
 }
 
-// Drop is a drop folder from which a returned folder can be taken again.
-type Drop interface {
+// Claimer is a drop folder from which a returned folder can be claimed again.
+type Claimer interface {
 	// ClaimAgain claims the returned folder of a rejected entry and gives the event that opens its new entry.
 	ClaimAgain(old ledger.Entry) (ledger.ClaimedFolder, archive.Key, error)
 }

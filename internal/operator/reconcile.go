@@ -27,9 +27,9 @@ type Comparison struct {
 	Ledger  Ledger
 	Verify  func(context.Context) ([]ledger.Problem, error) // checks all of the ledger
 	Archive recovery.Service
-	Drops   []recovery.Drop // every configured drop; Folder is nil where the drop folder is away
-	Away    []string        // why drop folders are away; safe mode stays while there are any
-	Accept  []AcceptedIndex // the incomplete indexes that the person accepts as complete
+	Drops   []recovery.Origin // every configured drop; Folder is nil where the drop folder is away
+	Away    []string          // why drop folders are away; safe mode stays while there are any
+	Accept  []AcceptedIndex   // the incomplete indexes that the person accepts as complete
 	Grace   time.Duration
 	Now     func() archive.Instant
 }

@@ -142,7 +142,7 @@ func TestReconcile_I2_I4_I32_ArchivedEntries(t *testing.T) {
 		if row.change != nil {
 			recs = row.change(recs)
 		}
-		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{index: recs}, Drops: []Origin{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 			Now: func() archive.Instant { return archive.Instant{Wall: now} }})
 		kit.Must(t, err)
 		v := r.Vaults[0]
@@ -160,7 +160,7 @@ func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 	note := proof.Delivery{Format: "vaultd-delivery-1", Key: archive.NewKey(time.Now()).String(), Route: ledger.PDF, ID: id.String(), BumID: "b1", Receiving: "AP@in.example",
 		Files: []proof.ReceiptFile{{Path: "scan1.pdf", Size: 5, SHA256: sum.String()}}, Sent: proof.ReceiptZIP{Size: 5, SHA256: sum.String()},
 		Delivered: time.Now().UTC().Format(time.RFC3339Nano)}
-	is, err := Drop{Route: ledger.PDF}.parseDelivery(note.Encode(), "")
+	is, err := Origin{Route: ledger.PDF}.parseDelivery(note.Encode(), "")
 	kit.Must(t, err)
 	key, ev, doc := is.key, is.event, is.doc
 	ev.Drop, ev.Dest = "scans", "_delivered/2026-11/scan1.pdf"
@@ -178,7 +178,7 @@ func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 	}, func(t *testing.T, spoil func(*proof.Delivery)) {
 		bad := note
 		spoil(&bad)
-		_, err := Drop{Route: ledger.PDF}.parseDelivery(bad.Encode(), "")
+		_, err := Origin{Route: ledger.PDF}.parseDelivery(bad.Encode(), "")
 		kit.Check(t, err != nil, "believed")
 	})
 }
@@ -301,7 +301,7 @@ func TestReconcile_I4_MetadataThatIsNotHere(t *testing.T) {
 		if row.erased {
 			c = erased{s.book}
 		}
-		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: c, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: c, Service: spoken{index: recs}, Drops: []Origin{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 			Now: func() archive.Instant { return archive.Instant{Wall: now} }})
 		kit.Must(t, err)
 		if v := r.Vaults[0]; v.Differing.Count != row.differ || v.Compared != row.compared || v.NotCompared != row.notCompare {

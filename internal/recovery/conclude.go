@@ -116,7 +116,7 @@ func (p *comparison) isRetentionOver(e ledger.Entry) bool {
 // RetentionOf returns the retention of the entry's drop. If the drop is not
 // configured any more, it returns the longest of the drops that deliver to the
 // same vault, if all of them name one.
-func RetentionOf(drops []Drop, e ledger.Entry) (longest archive.Retention) {
+func RetentionOf(drops []Origin, e ledger.Entry) (longest archive.Retention) {
 	known := true
 	for _, d := range drops {
 		if d.Name == e.Drop {

@@ -16,7 +16,7 @@ import (
 
 // parseDelivery returns what a delivery note proves. Nothing else proves a
 // delivery by a service that cannot be asked.
-func (d Drop) parseDelivery(text []byte, environment string) (ev evidence, err error) {
+func (d Origin) parseDelivery(text []byte, environment string) (ev evidence, err error) {
 	note, err := proof.ParseDelivery(text)
 	if err != nil {
 		return ev, newBadReceipt("its delivery note is not readable: %v", err)
@@ -83,7 +83,7 @@ func comparePDF(dir *durable.Dir, ev *evidence) error {
 // compareDocument compares the document and the files in a folder of the
 // business network with the delivery note beside them. A document has no digest
 // of its own in the note: its number follows from it and from its files.
-func (d Drop) compareDocument(ctx context.Context, dir *durable.Dir, ev *evidence) error {
+func (d Origin) compareDocument(ctx context.Context, dir *durable.Dir, ev *evidence) error {
 	s, err := packager.ValidateNetwork(ctx, dir.Root(), d.networkRules())
 	switch reason, isDoubtful := explainUnreadable(err); {
 	case isDoubtful:

@@ -42,7 +42,7 @@ func (p *comparison) readFolders(ctx context.Context) error {
 }
 
 // openClaimedFolders opens an entry for every claimed folder that has none. It is in doubt, because it may have been sent.
-func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
+func (p *comparison) openClaimedFolders(ctx context.Context, d Origin) error {
 	if !p.Adopt {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
 }
 
 // hasClaimedFolder reports whether a claimed folder has this key. It also does so where that cannot be found out.
-func (d Drop) hasClaimedFolder(k archive.Key) bool {
+func (d Origin) hasClaimedFolder(k archive.Key) bool {
 	if d.Folder == nil {
 		return true
 	}

@@ -22,7 +22,7 @@ import (
 // identifyClosedInDoubt gives the entry of a file that a person closed in doubt its doubt and its identity back. The service may have the file
 // and cannot be asked, so whoever drops it again must get it back. It returns the document of the file, and the rejection whose identity it takes
 // over; nil: the file is not there any more, or another entry keeps its identity.
-func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.PlacedFolder, ev *ledger.Recovered) (doc *ledger.Document, first *ledger.Entry, err error) {
+func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Origin, l drop.PlacedFolder, ev *ledger.Recovered) (doc *ledger.Document, first *ledger.Entry, err error) {
 	ev.InDoubt = true
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
@@ -91,7 +91,7 @@ type unreadError struct {
 }
 
 // openUnpacked opens the folder of an entry where it lies: as claimed, or where it was returned to in the time that the ledger lost. nil: it is gone.
-func (d Drop) openUnpacked(e ledger.Entry, returned drop.PlacedFolder) (*durable.Dir, error) {
+func (d Origin) openUnpacked(e ledger.Entry, returned drop.PlacedFolder) (*durable.Dir, error) {
 	if d.Folder == nil {
 		return nil, &unreadError{error: errors.New("its drop folder is away")}
 	}
@@ -170,7 +170,7 @@ func (p *comparison) entryOf(key archive.Key, found bool, err error) (ledger.Ent
 }
 
 // asSentOnce returns the drop with rules by which what was sent once is read: it is not judged by what a document may hold today.
-func (d Drop) asSentOnce() Drop {
+func (d Origin) asSentOnce() Origin {
 	d.PDF.MaxSize = 0
 	d.Network = d.networkRules()
 	d.Rules = d.Network.Rules
@@ -180,7 +180,7 @@ func (d Drop) asSentOnce() Drop {
 // identifyTaken is identifyContent for the folder of an entry. If its delivery
 // note lies in it, because vaultd died before it moved the folder, that tells
 // what was delivered.
-func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, e ledger.Entry, environment string) (ledger.Sealed, ledger.Document, error) {
+func (d Origin) identifyTaken(ctx context.Context, dir *durable.Dir, e ledger.Entry, environment string) (ledger.Sealed, ledger.Document, error) {
 	ev, err := d.readNote(dir, drop.Delivered, environment, nil)
 	if err == nil {
 		err = d.form().compareFiles(ctx, d, dir, &ev)
@@ -197,7 +197,7 @@ func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, e ledger.Entr
 // identifyContent returns the identity of what lies in a folder of that owner, in
 // a drop whose service cannot be asked, and its document. Its errors are those of
 // the packager.
-func (d Drop) identifyContent(ctx context.Context, dir *durable.Dir, owner uint32) (s ledger.Sealed, doc ledger.Document, err error) {
+func (d Origin) identifyContent(ctx context.Context, dir *durable.Dir, owner uint32) (s ledger.Sealed, doc ledger.Document, err error) {
 	s, doc, err = d.form().identify(ctx, d, dir)
 	doc.FileOwners = ledger.OtherOwners(doc.FileOwners, owner)
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
@@ -206,7 +206,7 @@ func (d Drop) identifyContent(ctx context.Context, dir *durable.Dir, owner uint3
 }
 
 // identifyPDF is identifyContent for a single PDF.
-func (d Drop) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
+func (d Origin) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	is, err := packager.ValidatePDFFolder(ctx, dir.Root(), d.PDF)
 	s.ID, s.Content, s.Metadata, s.Package = is.ID, is.Content, is.MetadataDigest, is.Package
 	doc.Metadata, doc.Files, doc.Junk, doc.FileOwners = is.Metadata, is.Files, is.Junk, is.Owners
@@ -215,7 +215,7 @@ func (d Drop) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Seale
 
 // identifyDocument is identifyContent for a folder of the business network. The ZIP is not made, so the package has the size and the digest of nothing
 // but the document: no ZIP in the spool passes for it, and one is made before anything is sent.
-func (d Drop) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
+func (d Origin) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	rules := d.Network
 	rules.Rules = d.Rules
 	if typeFiles := rules.TypeFiles; typeFiles != nil { // that nobody knows the picture of the document refuses none that was taken once

@@ -23,7 +23,7 @@ func newScans(t *testing.T) *shed {
 	s.path = t.TempDir()
 	f := kit.Value(drop.Open(drop.Config{Path: s.path, Name: "scans", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
 	t.Cleanup(func() { f.Close() })
-	s.drop = Drop{Name: "scans", Route: ledger.PDF, PDF: packager.PDFRules{Receiving: receiving, Notify: "clerk@acme.example"}, Folder: f}
+	s.drop = Origin{Name: "scans", Route: ledger.PDF, PDF: packager.PDFRules{Receiving: receiving, Notify: "clerk@acme.example"}, Folder: f}
 	return s
 }
 

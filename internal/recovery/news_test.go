@@ -41,7 +41,7 @@ func ticketAt(r archive.RemoteID, at time.Time) ledger.TicketReceived {
 // whole compares without a doubt.
 func (s *shed) whole(service spoken, at time.Time) Report {
 	s.t.Helper()
-	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Origin{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 		Now: func() archive.Instant { return archive.Instant{Wall: at} }})
 	kit.Must(s.t, err)
 	return r
@@ -186,7 +186,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 		other := archive.Receipt{Remote: "R7", ID: archive.ID{15: 7}, Status: archive.Successful, Updated: now, Record: []byte("a")}
 		service := partial{spoken{date: now.Add(2 * day), list: make([]archive.Receipt, 0), single: map[archive.RemoteID]archive.Receipt{"R7": other},
 			index: []archive.IndexRecord{{Remote: "R7", ArchivedAt: now, Raw: []byte("a")}}}, row.found}
-		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: day, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Origin{s.drop}, Grace: day, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 			Now: func() archive.Instant { return archive.Instant{Wall: now.Add(2 * day)} }, Doubt: &Doubt{Since: now, Told: now}, Adopt: true, Accept: row.accept})
 		kit.Must(t, err)
 		v := r.Vaults[0]
@@ -234,25 +234,25 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 	archived := time.Date(2028, 2, 29, 12, 0, 0, 0, time.UTC)
 	end := time.Date(2038, 3, 1, 0, 0, 0, 0, time.UTC) // 2038 has no 29 February
 	type row struct {
-		drops    []Drop // the entry's is acme
+		drops    []Origin // the entry's is acme
 		at, told time.Time
 		ended    bool
 	}
 	kit.Rows(t, map[string]row{
-		"OfTheDayBefore":           {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-day), time.Time{}, false},
-		"OfTheLastMoment":          {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-1), time.Time{}, false},
-		"OfTheDay":                 {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end, time.Time{}, true},
-		"OfTheDayAfter":            {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), time.Time{}, true},
-		"SixYearsLater":            {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.AddDate(6, 0, 0), time.Time{}, true},
-		"NotKnown":                 {[]Drop{{Name: "acme", Vault: "V"}}, end.AddDate(6, 0, 0), time.Time{}, false},
-		"OfAnotherDrop":            {[]Drop{{Name: "acme", Vault: "V"}, {Name: "b", Vault: "V", Retention: 1}}, end.AddDate(6, 0, 0), time.Time{}, false},
-		"LongerThanThat":           {[]Drop{{Name: "acme", Vault: "V", Retention: 15}}, end.AddDate(4, 0, 0), time.Time{}, false},
-		"DropNotConfigured":        {[]Drop{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V", Retention: 10}}, end, time.Time{}, true},
-		"DropNotConfigured_Longer": {[]Drop{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V", Retention: 11}}, end, time.Time{}, false},
-		"DropNotConfigured_NotAll": {[]Drop{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V"}}, end, time.Time{}, false},
-		"OurClockWasSetAhead":      {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), end.Add(-day), false},
-		"TheirClockWasSetAhead":    {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-day), end.Add(day), false},
-		"BothClocksSaySo":          {[]Drop{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), end.Add(2 * day), true},
+		"OfTheDayBefore":           {[]Origin{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-day), time.Time{}, false},
+		"OfTheLastMoment":          {[]Origin{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-1), time.Time{}, false},
+		"OfTheDay":                 {[]Origin{{Name: "acme", Vault: "V", Retention: 10}}, end, time.Time{}, true},
+		"OfTheDayAfter":            {[]Origin{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), time.Time{}, true},
+		"SixYearsLater":            {[]Origin{{Name: "acme", Vault: "V", Retention: 10}}, end.AddDate(6, 0, 0), time.Time{}, true},
+		"NotKnown":                 {[]Origin{{Name: "acme", Vault: "V"}}, end.AddDate(6, 0, 0), time.Time{}, false},
+		"OfAnotherDrop":            {[]Origin{{Name: "acme", Vault: "V"}, {Name: "b", Vault: "V", Retention: 1}}, end.AddDate(6, 0, 0), time.Time{}, false},
+		"LongerThanThat":           {[]Origin{{Name: "acme", Vault: "V", Retention: 15}}, end.AddDate(4, 0, 0), time.Time{}, false},
+		"DropNotConfigured":        {[]Origin{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V", Retention: 10}}, end, time.Time{}, true},
+		"DropNotConfigured_Longer": {[]Origin{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V", Retention: 11}}, end, time.Time{}, false},
+		"DropNotConfigured_NotAll": {[]Origin{{Name: "b", Vault: "V", Retention: 8}, {Name: "c", Vault: "V"}}, end, time.Time{}, false},
+		"OurClockWasSetAhead":      {[]Origin{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), end.Add(-day), false},
+		"TheirClockWasSetAhead":    {[]Origin{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(-day), end.Add(day), false},
+		"BothClocksSaySo":          {[]Origin{{Name: "acme", Vault: "V", Retention: 10}}, end.Add(day), end.Add(2 * day), true},
 	}, func(t *testing.T, row row) {
 		s := newShed(t)
 		it := s.sent(fill.Item{Document: invoice}, archived.Add(-time.Hour), "A")
@@ -282,7 +282,7 @@ func TestReconcile_I32_RetentionEndsNothingThatIsShown(t *testing.T) {
 	s, archived := newShed(t), time.Date(2028, 2, 29, 12, 0, 0, 0, time.UTC)
 	it := s.sent(fill.Item{}, archived.Add(-time.Hour), "A")
 	e := it.Apply(archived, fill.Seen("A", archive.Successful, archived))
-	drops := []Drop{{Name: "acme", Vault: "V", Retention: 10}}
+	drops := []Origin{{Name: "acme", Vault: "V", Retention: 10}}
 	kit.Rows(t, map[string]Service{
 		"Shown":      spoken{index: indexed(archived, "A")},
 		"Incomplete": partial{spoken{}, 900},

@@ -57,7 +57,7 @@ func isBadReceipt(err error) bool {
 // with what the note lists. A note that cannot be believed is a
 // *badReceiptError; any other error is of the file system. The files of a
 // folder of a later pass need not have been compared.
-func (p *comparison) readEvidence(ctx context.Context, d Drop, l drop.PlacedFolder, kind drop.Kind, pass int) (ev evidence, err error) {
+func (p *comparison) readEvidence(ctx context.Context, d Origin, l drop.PlacedFolder, kind drop.Kind, pass int) (ev evidence, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	// Something is mounted over the folder: what lies there is not what was placed.
 	if mount, is := errors.AsType[*durable.MountError](err); is {
@@ -78,7 +78,7 @@ func (p *comparison) readEvidence(ctx context.Context, d Drop, l drop.PlacedFold
 // readNote reads the note in a folder of one kind, and looks who signed it. An
 // unsigned one says only what the folder holds: whether that is archived or
 // delivered, and under which number, is for the archive or for a person to say.
-func (d Drop) readNote(dir *durable.Dir, kind drop.Kind, environment string, keys []string) (ev evidence, err error) {
+func (d Origin) readNote(dir *durable.Dir, kind drop.Kind, environment string, keys []string) (ev evidence, err error) {
 	name, parse := deliveryName, d.parseDelivery
 	if kind == drop.Archived {
 		name, parse = receiptName, d.parseReceipt
@@ -168,7 +168,7 @@ func readNoteFile(dir *durable.Dir, name string) ([]byte, error) {
 }
 
 // compareFolder compares the files of a folder with the receipt beside them.
-func (d Drop) compareFolder(ctx context.Context, dir *durable.Dir, ev *evidence) error {
+func (d Origin) compareFolder(ctx context.Context, dir *durable.Dir, ev *evidence) error {
 	s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
 	switch reason, isDoubtful := explainUnreadable(err); {
 	case isDoubtful, errors.Is(err, fs.ErrPermission):

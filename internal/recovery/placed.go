@@ -35,7 +35,7 @@ func (ev *evidence) passOf() int {
 // readPlaced reads the archived or the delivered folders of a drop. A folder
 // that the ledger does not know gets an entry by its note, and an entry that is
 // not packed yet learns from a note what was packed.
-func (p *comparison) readPlaced(ctx context.Context, d Drop, kind drop.Kind) error {
+func (p *comparison) readPlaced(ctx context.Context, d Origin, kind drop.Kind) error {
 	later := map[drop.Inode]int{} // the passes of those that are not read yet
 	for pass := 0; ; {
 		for l, err := range d.Folder.PlacedFolders(kind) {
@@ -68,7 +68,7 @@ func (p *comparison) readPlaced(ctx context.Context, d Drop, kind drop.Kind) err
 }
 
 // readPlacedFolder reads one folder. It returns the pass that the folder is read in.
-func (p *comparison) readPlacedFolder(ctx context.Context, d Drop, l drop.PlacedFolder, kind drop.Kind, pass int) (is int, err error) {
+func (p *comparison) readPlacedFolder(ctx context.Context, d Origin, l drop.PlacedFolder, kind drop.Kind, pass int) (is int, err error) {
 	ev, err := p.readEvidence(ctx, d, l, kind, pass)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // somebody took the folder away in the meantime
@@ -100,7 +100,7 @@ func (ev *evidence) finding(k archive.Key, text string) Finding {
 }
 
 // notePlaced notes that the folder of an unconfirmed entry was kept, by its note.
-func (p *comparison) notePlaced(ctx context.Context, d Drop, ev evidence, e ledger.Entry) error {
+func (p *comparison) notePlaced(ctx context.Context, d Origin, ev evidence, e ledger.Entry) error {
 	_, ours := e.GenerationOf(ev.event.ID)
 	at := cmp.Or(p.keptAt[e.Key], e.Dest)
 	switch {
@@ -137,7 +137,7 @@ func (ev *evidence) sealed() ledger.Sealed {
 
 // openPlaced opens an entry for a folder that the ledger does not know. It is
 // in doubt until the archive confirms a receipt.
-func (p *comparison) openPlaced(ctx context.Context, d Drop, ev evidence) error {
+func (p *comparison) openPlaced(ctx context.Context, d Origin, ev evidence) error {
 	if p.hasPendingChange(ev.key, archive.Receipt{ID: ev.event.ID, Remote: ev.remote}) {
 		if err := p.commitChanges(ctx); err != nil {
 			return err

@@ -38,7 +38,7 @@ func Rebuild(ctx context.Context, c Config) (Report, error) {
 }
 
 // openReturnedFolder opens an entry for a returned folder that has none.
-func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.PlacedFolder) error {
+func (p *comparison) openReturnedFolder(ctx context.Context, d Origin, l drop.PlacedFolder) error {
 	text, err := d.readReason(l)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 
 // readSidecarAsWritten returns what the sidecar of a returned folder says, so that people can find the folder by it. Nil: the
 // sidecar cannot be read now. The folder gets an entry all the same.
-func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
+func (d Origin) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
 		return nil
@@ -73,7 +73,7 @@ func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *le
 
 // tellsOfDoubt reports whether the text in a returned folder says that a person
 // closed it in doubt. If the archive can be asked, that decides nothing.
-func (d Drop) tellsOfDoubt(text string) bool {
+func (d Origin) tellsOfDoubt(text string) bool {
 	return d.Vault == "" && strings.HasPrefix(text, ledger.ClosedInDoubt)
 }
 
@@ -83,7 +83,7 @@ const (
 )
 
 // readReason returns the text that a returned folder holds for people.
-func (d Drop) readReason(l drop.PlacedFolder) (string, error) {
+func (d Origin) readReason(l drop.PlacedFolder) (string, error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	// Below a mount lies something else than what was returned.
 	_, mount := errors.AsType[*durable.MountError](err)

@@ -17,7 +17,7 @@ import (
 // CheckInterruptedDisposal returns the event that quarantines a claimed folder without an entry that holds its own receipt and
 // has lost files: it was archived, and its removal was interrupted. It must not be sent as a new invoice. Nil: the folder is no
 // such one.
-func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
+func (d Origin) CheckInterruptedDisposal(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
 	if d.Vault == "" {
 		return nil, nil // it is quarantined anyway: nobody can be asked whether it was delivered
 	}
@@ -67,7 +67,7 @@ func (ev *evidence) useFolder(s packager.Sealed) {
 
 // parseReceipt returns what a receipt proves that this vaultd wrote; unknown
 // fields at its end are a later version's.
-func (d Drop) parseReceipt(text []byte, environment string) (ev evidence, err error) {
+func (d Origin) parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	r, err := proof.ParseReceipt(text)
 	if err != nil {
 		return ev, newBadReceipt("its receipt is not readable: %v", err)

@@ -20,7 +20,7 @@ type Config struct {
 	Book      EntryReader
 	Committer Committer
 	Service   Service
-	Drops     []Drop        // all that are configured; their vaults are asked
+	Drops     []Origin      // all that are configured; their vaults are asked
 	Grace     time.Duration // after it no upload can be running any more (unclear_grace)
 	Now       func() archive.Instant
 

@@ -65,7 +65,7 @@ func (s *shed) doubtful(now time.Time) ledger.Entry {
 func (s *shed) compared(service spoken, doubt Doubt) Report {
 	s.t.Helper()
 	doubt.Told = doubt.Since
-	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Origin{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 		Now: func() archive.Instant { return archive.Instant{Wall: doubt.Since.Add(7 * time.Hour)} }, Doubt: &doubt, Adopt: true})
 	kit.Must(s.t, err)
 	return r
@@ -148,7 +148,7 @@ func TestReconcile_I2_I15_AClockThatWasSetClearsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShed(t)
 			e := s.doubtful(now)
-			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: row.date}, Drops: []Drop{s.drop}, Grace: 24 * hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: row.date}, Drops: []Origin{s.drop}, Grace: 24 * hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 				Now: func() archive.Instant { return archive.Instant{Wall: at(7 * hour)} }, Doubt: &Doubt{From: at(-hour), Since: row.since, Told: row.told}, Adopt: true})
 			kit.Must(t, err)
 			got, _, err := s.book.Entry(e.Key)
@@ -273,7 +273,7 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 	s := newShed(t)
 	s.archived("good", nil)
 	now := time.Now()
-	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Grace: 24 * time.Hour,
+	c := Config{Book: s.book, Committer: s.book, Drops: []Origin{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Grace: 24 * time.Hour,
 		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(7 * time.Hour)} }, Doubt: &Doubt{Since: now}}
 	kit.Value(Rebuild(t.Context(), c))(t)
 	p := newComparison(c)

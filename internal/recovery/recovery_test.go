@@ -68,7 +68,7 @@ func TestReach_I15_WhatAListProves(t *testing.T) {
 type shed struct {
 	t      *testing.T
 	path   string
-	drop   Drop
+	drop   Origin
 	book   *fill.Ledger
 	claims int // claimed so far
 }
@@ -79,7 +79,7 @@ func newShed(t *testing.T) *shed {
 	s.book.Vault = "V"
 	f := kit.Value(drop.Open(drop.Config{Path: s.path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
 	t.Cleanup(func() { f.Close() })
-	s.drop = Drop{Name: "acme", Vault: "V", Folder: f, Rules: packager.Rules{Vault: "V", Sidecar: "metadata.json", Compression: "fast"}}
+	s.drop = Origin{Name: "acme", Vault: "V", Folder: f, Rules: packager.Rules{Vault: "V", Sidecar: "metadata.json", Compression: "fast"}}
 	return s
 }
 
@@ -120,7 +120,7 @@ func TestRebuild_I2_ALaterDerivation(t *testing.T) {
 			r.ClientUUID = of(kit.Value(archive.ParseID(r.ClientUUID))(t)).String()
 		})
 	}
-	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
+	c := Config{Book: s.book, Committer: s.book, Drops: []Origin{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
 	r := kit.Value(Rebuild(t.Context(), c))(t)
 	kit.Want(t, "folders that differ from their receipts", r.Folders.Differ.Count, 1)
 }
@@ -149,7 +149,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	kit.Must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", reasonName), []byte("\ufeffNOT ARCHIVED. Why.\r\n"), 0o660))
 	kit.Must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", "metadata.json"), []byte(`{"documentId": "D1", "documentDate": "31.10.2026"}`), 0o660))
 
-	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
+	c := Config{Book: s.book, Committer: s.book, Drops: []Origin{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
 	r := kit.Value(Rebuild(t.Context(), c))(t)
 	entries := map[string]ledger.Entry{}
 	kit.Must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
@@ -173,7 +173,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	if e, ok := entries["good"]; ok && (e.Key != good || e.Source != ledger.Kept || e.Dest != "_archived/2026-11/good" || !e.DisposeAt.IsZero() || !e.NeedsReconcile) {
 		t.Errorf("good: %+v", e)
 	}
-	again, err := Rebuild(t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: c.ReceiptKeys, Now: c.Now})
+	again, err := Rebuild(t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Origin{s.drop}, Environment: "test", ReceiptKeys: c.ReceiptKeys, Now: c.Now})
 	kit.Must(t, err)
 	kit.Want(t, "done again", again.Folders.Receipts.Count, 0)
 	problems, err := s.book.Verify(t.Context())
@@ -187,7 +187,7 @@ func newOutbox(t *testing.T) *shed {
 	s.path = t.TempDir()
 	f := kit.Value(drop.Open(drop.Config{Path: s.path, Name: "out", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
 	t.Cleanup(func() { f.Close() })
-	s.drop = Drop{Name: "out", Route: ledger.Network, Folder: f, Rules: packager.Rules{Sidecar: "document.json", Compression: "fast", Complete: "marker"}, Network: packager.NetworkRules{
+	s.drop = Origin{Name: "out", Route: ledger.Network, Folder: f, Rules: packager.Rules{Sidecar: "document.json", Compression: "fast", Complete: "marker"}, Network: packager.NetworkRules{
 		Check: func([]byte) []packager.DocumentFault { return []packager.DocumentFault{{Text: "is refused today"}} },
 		Read:  networkapi.ReadMetadata, MaxDocument: networkapi.MaxDocument,
 		CheckFileName: func(string) (string, bool) { return "no such files today", false },
@@ -240,7 +240,7 @@ func (s *shed) delivered(name string, bare bool, generation int, change func(dir
 // rebuilt rebuilds the ledger from the folders and ends the doubt, and returns the entries by the names of their folders.
 func (s *shed) rebuilt() (Report, map[string]ledger.Entry) {
 	s.t.Helper()
-	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
+	c := Config{Book: s.book, Committer: s.book, Drops: []Origin{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
 	r, err := Rebuild(s.t.Context(), c)
 	kit.Must(s.t, err)
 	c.Doubt = &Doubt{Since: time.Now()}

@@ -53,7 +53,7 @@ func (p *comparison) findReturned() (known returnedFolders, err error) {
 
 // findOwner finds the entry in doubt that a folder belongs to. The inode alone is not enough: the file system reuses the inode of
 // a removed folder. So the name must fit, too.
-func (s returnedFolders) findOwner(d Drop, l drop.PlacedFolder) (archive.Key, bool) {
+func (s returnedFolders) findOwner(d Origin, l drop.PlacedFolder) (archive.Key, bool) {
 	for _, c := range s.claims[folderPlace{drop: d.Name, node: ledger.Node(l.Inode)}] {
 		if strings.HasPrefix(path.Base(l.Path), c.folder) {
 			return c.key, true
@@ -65,7 +65,7 @@ func (s returnedFolders) findOwner(d Drop, l drop.PlacedFolder) (archive.Key, bo
 
 // readReturned reads the folders of one kind that were returned to people. A folder that belongs to no entry is reported, or
 // gets an entry. This happens only with Adopt: otherwise a running daemon may be returning the folder at this moment.
-func (p *comparison) readReturned(ctx context.Context, d Drop, kind drop.Kind, known returnedFolders) error {
+func (p *comparison) readReturned(ctx context.Context, d Origin, kind drop.Kind, known returnedFolders) error {
 	for l, err := range d.Folder.PlacedFolders(kind) {
 		if errors.Is(err, drop.ErrUnexpectedItem) {
 			p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
@@ -106,10 +106,10 @@ func (p *comparison) isFolderMissing(e ledger.Entry) bool {
 }
 
 // dropOf returns the drop of an entry; false: it is not configured any more.
-func (p *comparison) dropOf(e ledger.Entry) (Drop, bool) {
-	i := slices.IndexFunc(p.Drops, func(d Drop) bool { return d.Name == e.Drop })
+func (p *comparison) dropOf(e ledger.Entry) (Origin, bool) {
+	i := slices.IndexFunc(p.Drops, func(d Origin) bool { return d.Name == e.Drop })
 	if i < 0 {
-		return Drop{}, false
+		return Origin{}, false
 	}
 	return p.Drops[i], true
 }

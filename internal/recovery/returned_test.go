@@ -144,7 +144,7 @@ func TestReconcile_I2_TheFolderOfWhatMayBeSentWentAway(t *testing.T) {
 		e = s.packed(e, ledger.RegisterIntended{}, fill.Ticket("R1", now, ledger.Vault),
 			ledger.UploadIntended{}, ledger.UploadUnanswered{}, ledger.WindowClosed{}, ledger.ReconcileRequired{})
 		kit.Must(t, os.RemoveAll(s.claim(e)))
-		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: now.Add(passed)}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: now.Add(passed)}, Drops: []Origin{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 			Now: func() archive.Instant { return archive.Instant{Wall: now.Add(passed)} }, Doubt: &Doubt{From: now.Add(-time.Hour), Since: now, Told: now}})
 		kit.Must(t, err)
 		if r.Waits > 0 != decides || s.entry(e.Key).NeedsReconcile != decides {

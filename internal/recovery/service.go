@@ -37,8 +37,8 @@ type Committer interface {
 	Document(archive.Key) (ledger.Document, bool, error)
 }
 
-// Drop is one open drop folder, with the rules for what lies in it.
-type Drop struct {
+// Origin is a drop folder that documents came from, with the rules for what is in it.
+type Origin struct {
 	Name    string
 	Route   ledger.Route      // empty: to the vault
 	PDF     packager.PDFRules // of route ledger.PDF
@@ -52,7 +52,7 @@ type Drop struct {
 
 // networkRules are the rules by which a folder that vaultd placed is read. What was sent once is not judged by what a document may hold
 // today.
-func (d Drop) networkRules() packager.NetworkRules {
+func (d Origin) networkRules() packager.NetworkRules {
 	rules := d.Network
 	rules.Rules = d.Rules
 	rules.Complete, rules.CutOffPatience = "", 0

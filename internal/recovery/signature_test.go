@@ -30,7 +30,7 @@ func (s *shed) rewriteReceipt(folder string, change func([]byte) []byte) {
 // entries by the names of their folders.
 func (s *shed) rebuild() (FolderReport, map[string]ledger.Entry) {
 	s.t.Helper()
-	r, err := Rebuild(s.t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true,
+	r, err := Rebuild(s.t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Origin{s.drop}, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys, Adopt: true,
 		Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }})
 	kit.Must(s.t, err)
 	entries := map[string]ledger.Entry{}
@@ -172,7 +172,7 @@ func TestReconcile_I12_AReceiptAloneWaitsForTheArchivesWord(t *testing.T) {
 			service = spoken{index: []archive.IndexRecord{rec}, single: map[archive.RemoteID]archive.Receipt{rc.Remote: rc}}
 		}
 		for range 2 {
-			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Origin{s.drop}, Grace: 24 * time.Hour, Environment: "test", ReceiptKeys: s.book.Info().ReceiptKeys,
 				Now: func() archive.Instant { return archive.Instant{Wall: now.Add(25 * time.Hour)} }, Doubt: &Doubt{Since: now, Told: now}})
 			kit.Must(t, err)
 			kit.Want(t, "ended by its retention", r.Vaults[0].Ended, 0)

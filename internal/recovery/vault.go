@@ -11,7 +11,7 @@ import (
 )
 
 // compareVault compares one vault: first its status list, which tells identities, then its index, which shows all documents.
-func (p *comparison) compareVault(ctx context.Context, v Drop) (VaultReport, error) {
+func (p *comparison) compareVault(ctx context.Context, v Origin) (VaultReport, error) {
 	r := VaultReport{Vault: v.Vault}
 	w, err := p.Service.ReadStatusList(ctx, v.Vault)
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *comparison) isOfKeptFolder(r archive.RemoteID) bool {
 }
 
 // compareIndex compares the ledger with the index of a vault.
-func (p *comparison) compareIndex(ctx context.Context, v Drop, r *VaultReport) error {
+func (p *comparison) compareIndex(ctx context.Context, v Origin, r *VaultReport) error {
 	result, shown, err := p.Service.ReadIndex(ctx, v.Vault, func(recs []archive.IndexRecord) error {
 		unknown, err := p.compareKnown(recs, r)
 		if err != nil {
@@ -143,7 +143,7 @@ func (p *comparison) compareKnown(recs []archive.IndexRecord, r *VaultReport) (u
 
 // identifyUnknown asks whose the records are that no entry has the bumId of. A record from long before the doubt is reported
 // and not asked about: the ledger was complete then, so the document is not ours.
-func (p *comparison) identifyUnknown(ctx context.Context, v Drop, recs []archive.IndexRecord, r *VaultReport) error {
+func (p *comparison) identifyUnknown(ctx context.Context, v Origin, recs []archive.IndexRecord, r *VaultReport) error {
 	var ask []archive.IndexRecord
 	var numbers []archive.RemoteID
 	for _, rec := range recs {
@@ -211,7 +211,7 @@ func (p *comparison) noteUnidentified(v archive.VaultID, rec archive.IndexRecord
 
 // takeReceipt finds the entry of one registration that the archive told of, and tells it, or opens an entry. rec is its record
 // in the index; nil: it was found in the status list.
-func (p *comparison) takeReceipt(ctx context.Context, v Drop, rc archive.Receipt, rec *archive.IndexRecord, r *VaultReport) error {
+func (p *comparison) takeReceipt(ctx context.Context, v Origin, rc archive.Receipt, rec *archive.IndexRecord, r *VaultReport) error {
 	if rc.Status == archive.Successful {
 		p.successes.Add(rc.Remote)
 	}

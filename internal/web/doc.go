@@ -32,7 +32,7 @@ type Facts struct {
 	LastSuccess time.Time      // the newest of the archive's times of success
 
 	Pauses   []Pause
-	Drops    []Drop
+	Drops    []DropFacts
 	NotTaken []NotTaken
 	Bills    []Bill // of this year; none where the catalog is not complete
 
@@ -64,8 +64,8 @@ type Pause struct {
 	Since       time.Time
 }
 
-// Drop is one drop folder.
-type Drop struct {
+// DropFacts is what is known of one drop folder.
+type DropFacts struct {
 	Name   string
 	Paused bool
 	Listed time.Time // when it was last looked through

@@ -174,7 +174,7 @@ func sample() Facts {
 		At: at, Version: "1.2.0", Go: "go1.26.8", Environment: "test", OldestOpen: at.Add(-9 * time.Hour), LastSuccess: at.Add(-time.Hour),
 		NeedsPerson: map[string]int{"rejected": 2},
 		Pauses:      []Pause{{"vault ACME", "http-403", at.Add(-time.Minute)}},
-		Drops:       []Drop{{"acme-in", true, at.Add(-time.Minute), 210e9}}, NotTaken: []NotTaken{{"acme-in", "no sidecar", 3}},
+		Drops:       []DropFacts{{"acme-in", true, at.Add(-time.Minute), 210e9}}, NotTaken: []NotTaken{{"acme-in", "no sidecar", 3}},
 		Bills: []Bill{{"", 0.71}}, SpoolUsed: 5, SpoolMax: 20e9, StateFree: 40e9, LedgerSize: 1e6, Lines: 7, Commits: 3, Changes: 4, Syncs: 6, FileSyncs: 8, DirectorySyncs: 9,
 		Reloaded: at, ReloadGood: true,
 	}
