@@ -128,7 +128,7 @@ func (a *app) runVaults(rows []vaultRow) error {
 // listAccounts lists the accounts that the drops' vaults are called with, each once.
 func listAccounts(drops []dropwork.Settings) (accounts []string) {
 	for _, d := range drops {
-		if d.Route.HasVaults() && !slices.Contains(accounts, d.Account) {
+		if d.Vault != "" && !slices.Contains(accounts, d.Account) {
 			accounts = append(accounts, d.Account)
 		}
 	}
@@ -152,7 +152,7 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 		if a.isSecretOfTheUnit(accountAuth(cfg, account)) {
 			continue // listed as not checked
 		}
-		first := slices.IndexFunc(drops, func(d dropwork.Settings) bool { return d.Account == account && d.Route.HasVaults() })
+		first := slices.IndexFunc(drops, func(d dropwork.Settings) bool { return d.Account == account && d.Vault != "" })
 		listed, err := service.Vaults(ctx, drops[first].Vault)
 		all = append(all, adviseOnList(drops, account, listed)...)
 		if text := describeListFailure(err); text != "" {
@@ -215,7 +215,7 @@ func adviseOnList(drops []dropwork.Settings, account string, listed []vaultapi.V
 	}
 	said := map[archive.VaultID]bool{}
 	for i, d := range drops {
-		if d.Account == account && d.Route.HasVaults() && !slices.Contains(ids, string(d.Vault)) && !said[d.Vault] {
+		if d.Account == account && d.Vault != "" && !slices.Contains(ids, string(d.Vault)) && !said[d.Vault] {
 			said[d.Vault] = true
 			advice = append(advice, fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i))
 		}

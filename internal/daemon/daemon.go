@@ -323,24 +323,24 @@ func (d *Daemon) countSpool(ctx context.Context) {
 func (d *Daemon) engineConfig() (ingest.Config, error) {
 	cfg := d.cfg
 	ic := ingest.Config{
-		Ledger: d.ledger, Index: d.ledger, Routes: map[ledger.Route]ingest.Route{},
+		Ledger: d.ledger, Index: d.ledger, Routes: map[ledger.Route]ingest.Route{
+			ledger.Vault: {Client: cfg.Vault, Asker: cfg.Vault, Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait},
+		},
 		Planner: &window.Planner{Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log, Location: cfg.Location,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
 		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: d.isHeld, OnPause: d.reportPause, Failed: d.ledger.Failed(),
 	}
 	maps.Copy(ic.Routes, cfg.Routes)
-	ic.Routes[ledger.Vault] = ingest.Route{Client: cfg.Vault, Asker: cfg.Vault, Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, r.ForEngine())
 	}
-	if row, is := ic.Routes[ledger.Network]; is && cfg.ArchiveSent != "" {
+	if cfg.ArchiveSent != "" {
 		into, err := d.findArchiveDrop(cfg.ArchiveSent)
 		if err != nil {
 			return ic, fmt.Errorf("archive what is sent: %w", err)
 		}
-		row.Copies = dropwork.SentCopies{Into: into}
-		ic.Routes[ledger.Network] = row
+		ic.Copies = dropwork.SentCopies{Into: into}
 	}
 	return ic, nil
 }

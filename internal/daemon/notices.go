@@ -115,7 +115,7 @@ func (d *Daemon) isHeld() bool { return d.heldReason() != "" }
 // findArchiveDrop returns the drop of the archive with that name.
 func (d *Daemon) findArchiveDrop(name string) (*dropwork.Drop, error) {
 	for _, r := range d.drops {
-		if r.Settings.Name == name && r.Settings.Route == ledger.Vault {
+		if r.Settings.Name == name && r.Settings.Vault != "" {
 			return r, nil
 		}
 	}

@@ -22,6 +22,7 @@ type Config struct {
 	Ledger  Ledger
 	Index   Index
 	Routes  map[ledger.Route]Route
+	Copies  Copies // of what a Sender sent, for the archive; nil: none are made
 	Drops   []Drop
 	Planner *window.Planner
 	Now     func() archive.Instant

@@ -16,13 +16,11 @@ type Route struct {
 	Sender Sender // of a route whose service notifies, see [ledger.Route.IsNotified]; Client and Asker are nil then
 	// Recipients checks whom the documents of a Sender go to, before anything of them is sent; nil: nobody is asked.
 	Recipients     RecipientChecker
-	RequiresListed bool // a document waits while its recipient is not listed; false: it is sent all the same, and people are told
-	// Copies takes copies of what a Sender sent to the archive; nil: none are made.
-	Copies    Copies
-	Asker     Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
-	Workers   int           // uploads at once; a vault in which none runs may always begin one
-	BatchSize int           // documents in one registration
-	BatchWait time.Duration // for a batch to fill
+	RequiresListed bool          // a document waits while its recipient is not listed; false: it is sent all the same, and people are told
+	Asker          Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
+	Workers        int           // uploads at once; a vault in which none runs may always begin one
+	BatchSize      int           // documents in one registration
+	BatchWait      time.Duration // for a batch to fill
 	// RefusalPauses: a registration holds nothing but what is configured, so a refusal of one is never the document's fault.
 	RefusalPauses bool
 	// RepeatsUpload: the same bytes may go to the same address again where nobody answered the first upload and nobody can be asked.

@@ -35,7 +35,7 @@ type SentFile struct {
 
 // isToBeCopied reports whether the archive is to have a copy of the document now.
 func (c *Engine) isToBeCopied(e ledger.Entry) bool {
-	return c.routeOf(e).Copies != nil && e.MayBeCopied()
+	return c.cfg.Copies != nil && e.MayBeCopied()
 }
 
 // errNotAsSent says that what was sent can be read nowhere any more.
@@ -64,7 +64,7 @@ func (c *Engine) putCopy(ctx context.Context, d Drop, e ledger.Entry, doc ledger
 		out.Body = body.JSON
 	}
 	// A crash after this leaves a copy that no line tells of; CopyPut says the rest.
-	return row.Copies.PutCopy(ctx, out)
+	return c.cfg.Copies.PutCopy(ctx, out)
 }
 
 // findWholePackage returns the package of a document that was sent, and makes it again where it is missing or damaged. No file of it has other

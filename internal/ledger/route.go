@@ -109,7 +109,7 @@ func ServiceQueueOf(e Entry) string { return ServiceQueue(e.Route, string(e.Vaul
 // ServiceQueue is ServiceQueueOf for what goes by a route to a vault.
 func ServiceQueue(r Route, vault string) string {
 	queue := string(r)
-	if r.HasVaults() {
+	if vault != "" {
 		queue = "vault " + vault
 	}
 	// Two long names with the same beginning share a queue: one can then delay the other, and nothing else follows.

@@ -226,7 +226,7 @@ func (n IgnoredNames) writeTo(w io.Writer, d, why string) {
 const longestIgnored = 60
 
 // Delivers reports whether what the drop takes is delivered, and never archived. One that is not configured any more is taken for one of a vault.
-func (d DropStatus) Delivers() bool { return d.Route != "" && !ledger.Route(d.Route).HasVaults() }
+func (d DropStatus) Delivers() bool { return d.Route != "" && d.Vault == "" }
 
 // describeToday says how many were archived today, or delivered: two numbers that are never added up.
 func (d DropStatus) describeToday() string {

@@ -40,7 +40,7 @@
 //
 //   - route: the places that ask which way a document takes, outside tests:
 //     comparisons with the name of a route, values of the cases of a switch over
-//     one, indexes by one, and conditions that read a yes or no of a route or of
+//     one, indexes by one that read, and conditions that read a yes or no of a route or of
 //     its row (a field, or a method without arguments), or compare a part of a
 //     row. A method of a row that is called, and a text that is taken out of
 //     one, are no branch.

@@ -62,7 +62,7 @@ func (t *tree) countTies(root string) error {
 	set := token.NewFileSet()
 	imports := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, p := range packages {
-		c := checker{tree: t, root: root, set: set, info: types.Info{
+		c := checker{tree: t, root: root, set: set, filled: map[*ast.IndexExpr]bool{}, info: types.Info{
 			Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}}
 		if err := c.check(p, imports); err != nil {
 			return err
@@ -98,6 +98,8 @@ type checker struct {
 	root string
 	set  *token.FileSet
 	info types.Info
+
+	filled map[*ast.IndexExpr]bool // places of tables that a statement fills
 }
 
 // check type-checks a package with its tests and counts in it.
@@ -152,6 +154,12 @@ func (c *checker) countRoute(n ast.Node) bool {
 		case token.LAND, token.LOR:
 			c.countAnswers(n.X, n.Y)
 		}
+	case *ast.AssignStmt:
+		for _, to := range n.Lhs { // it fills the table
+			if at, is := to.(*ast.IndexExpr); is {
+				c.filled[at] = true
+			}
+		}
 	case *ast.UnaryExpr:
 		if n.Op == token.NOT {
 			c.countAnswers(n.X)
@@ -174,7 +182,7 @@ func (c *checker) countRoute(n ast.Node) bool {
 			c.hitRoute(n)
 		}
 	case *ast.IndexExpr:
-		if c.isRoute(n.Index) {
+		if c.isRoute(n.Index) && !c.filled[n] {
 			c.hitRoute(n)
 		}
 	}
