@@ -24,40 +24,20 @@ var ErrNotExtract = errors.New("what came is neither a ZIP file nor a gzip file,
 // a limited number of them, and may count one whose answer is lost. Redirects are followed as the policy says. On an error w may
 // hold a part. An error of w has the code "local".
 func (c *Client) Download(ctx context.Context, f archive.ExtractFile, w io.Writer) (int64, error) {
-	out := &fileWriter{w: w}
+	out := &apicall.FileWriter{W: w}
 	// This is the GET. If the process dies in it, the service may have counted it. The intent was committed before, so the next
 	// start knows that one download more may be used up, and begins a new one from the first byte.
 	_, err := c.api.Stream(ctx, apicall.Request{Op: "download a file of an extract", URL: string(f.URL), Header: http.Header{"Accept-Encoding": {"identity"}}},
-		func(_ *apicall.Answer, body io.Reader) error { return out.copyFile(body, f) })
+		func(_ *apicall.Answer, body io.Reader) error { return copyFile(out, body, f) })
 	if err != nil {
-		e := apicall.AsError(err)
-		if out.err != nil {
-			e.Code = "local"
-		}
-		return out.n, e
+		return out.N, out.Fault(err)
 	}
-	return out.n, nil
-}
-
-// fileWriter counts what it writes, and knows whether it was the writing that failed.
-type fileWriter struct {
-	w   io.Writer
-	n   int64
-	err error
-}
-
-func (f *fileWriter) Write(p []byte) (int, error) {
-	n, err := f.w.Write(p)
-	f.n += int64(n)
-	if err != nil {
-		f.err = err
-	}
-	return n, err
+	return out.N, nil
 }
 
 // copyFile copies a ZIP or a gzip file, and any file whose name says that it is
 // none. If something else comes, as the page of a proxy, it writes nothing.
-func (f *fileWriter) copyFile(body io.Reader, of archive.ExtractFile) error {
+func copyFile(to *apicall.FileWriter, body io.Reader, of archive.ExtractFile) error {
 	in := bufio.NewReaderSize(body, 64<<10)
 	head, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -66,10 +46,10 @@ func (f *fileWriter) copyFile(body io.Reader, of archive.ExtractFile) error {
 	if !isContainer(head) && (!of.MayBePlain() || isPage(head) && !strings.Contains(strings.ToLower(path.Ext(of.Name)), ".htm")) {
 		return ErrNotExtract
 	}
-	if _, err := io.Copy(f, io.LimitReader(in, maxDownload+1)); err != nil {
+	if _, err := io.Copy(to, io.LimitReader(in, maxDownload+1)); err != nil {
 		return err
 	}
-	if f.n > maxDownload {
+	if to.N > maxDownload {
 		return apicall.ErrTooLarge
 	}
 	return nil

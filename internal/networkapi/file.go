@@ -44,49 +44,29 @@ func (c *Client) FetchValidationFile(ctx context.Context, id archive.FileID, w i
 
 // fetch writes the content of an answer to w.
 func (c *Client) fetch(ctx context.Context, r apicall.Request, w io.Writer) (told archive.FileTold, err error) {
-	out := &fileWriter{w: w}
+	out := &apicall.FileWriter{W: w}
 	r.Header = http.Header{"Accept-Encoding": {"identity"}} // the file's own bytes
 	// This is the GET. If the process dies in it, w holds a part. Nothing was acknowledged, so the next start fetches the file again,
 	// from its first byte on.
 	_, err = c.api.Stream(ctx, r, func(ans *apicall.Answer, body io.Reader) error {
 		told = archive.ReadFileHeaders(ans.Header.Get)
-		return out.copyFile(body)
+		return copyFile(out, body)
 	})
 	if err != nil {
-		e := apicall.AsError(err)
-		if out.err != nil {
-			e.Code = "local"
-		}
-		return told, e
+		return told, out.Fault(err)
 	}
 	return told, nil
 }
 
-// fileWriter counts what it writes, and knows whether it was the writing that failed.
-type fileWriter struct {
-	w   io.Writer
-	n   int64
-	err error
-}
-
-func (f *fileWriter) Write(p []byte) (int, error) {
-	n, err := f.w.Write(p)
-	f.n += int64(n)
-	if err != nil {
-		f.err = err
-	}
-	return n, err
-}
-
 // copyFile copies a file.
-func (f *fileWriter) copyFile(body io.Reader) error {
-	if _, err := io.Copy(f, io.LimitReader(body, archive.MaxReceivedFile+1)); err != nil {
+func copyFile(to *apicall.FileWriter, body io.Reader) error {
+	if _, err := io.Copy(to, io.LimitReader(body, archive.MaxReceivedFile+1)); err != nil {
 		return err
 	}
 	switch {
-	case f.n > archive.MaxReceivedFile:
+	case to.N > archive.MaxReceivedFile:
 		return apicall.ErrTooLarge
-	case f.n == 0:
+	case to.N == 0:
 		return errEmptyFile // the network takes no empty file, so the content was lost on the way
 	}
 	return nil
