@@ -3,6 +3,8 @@ package main_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +174,29 @@ func hear(i *fill.Item, at time.Time, response, action string, properties ...arc
 	e := i.Entry()
 	return i.Apply(at, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID(action + i.Name), Document: e.OwnNumber(),
 		Response: response, Action: action, Properties: properties}})
+}
+
+// show --check-file asks the network for the file with what its check of a
+// document found, and says where it named none.
+func TestShow_CheckFile(t *testing.T) {
+	s := newShelf(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	kit.Must(t, os.WriteFile(secret, []byte("s"), 0o600))
+	s.edit("drops:\n", "network: {base_url: \"http://127.0.0.1:1\", auth: {method: basic, username: u, secret_file: "+secret+"}}\ndrops:\n  - {name: out, path: "+t.TempDir()+", route: network}\n")
+	for name, properties := range map[string][]archive.NamedValue{"checked": {{Name: "ValidationFileReference", Value: "ref-1"}}, "unchecked": nil} {
+		i := s.ledger.Add(fill.Item{Name: name, Route: ledger.Network, Document: archive.Document{Type: "Invoice", Number: name}})
+		i.Send(noon)
+		hear(i, noon, "TechnicalReject", "InvalidContent", properties...)
+	}
+	out, _, code := s.say("show", "checked")
+	kit.Check(t, code == exitDone, "exit %d", code)
+	kit.Holds(t, "show", out, "--check-file", "ref-1")
+	_, errs, code := s.say("show", "checked", "--check-file")
+	kit.Check(t, code == exitUnavailable, "nothing answers: exit %d, %s", code, errs)
+	kit.Holds(t, "the error", errs, "fetch a validation file", "ask the provider for the file ref-1")
+	_, errs, code = s.say("show", "unchecked", "--check-file")
+	kit.Check(t, code == exitFailed, "none is named: exit %d", code)
+	kit.Holds(t, "the error", errs, "named no file")
 }
 
 // I12: what the commands say of a document of the business network, when a person acts on it or takes its delivery note, is true of such a

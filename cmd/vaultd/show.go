@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
+	"vaultd/internal/networkapi"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
@@ -20,19 +24,56 @@ import (
 const maxMatches = 20 // that are listed where a name is not unique
 
 func (a *app) showCommand() *cobra.Command {
-	return &cobra.Command{
+	var checkFile bool
+	c := &cobra.Command{
 		Use:   "show X",
 		Short: "everything about one folder; X = key, clientUUID, bumId or folder name",
 		Long: `Tells in words what became of one folder: its state and what that means, where the
-folder lies, its files, its registrations with the archive, and its whole history.`,
+folder lies, its files, its registrations with the archive, and its whole history.
+
+Where the business network has checked a document and has a file with what it found,
+--check-file fetches that from the network, and prints it as it came. Nothing is kept.`,
 		Example: `  vaultd show "Huber 88"
   vaultd show 46aa4caf-b373-11ed-bbfc-cfd535abf178
-  vaultd show "_rejected/Huber 88" --json`,
+  vaultd show "_rejected/Huber 88" --json
+  vaultd show "_rejected/Huber 88" --check-file > check.xml`,
 		Args: expectArgs("X (a key, clientUUID, bumId or folder name)"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runShow(ctx, v, args[0]) })
+			if out, isFile := a.stdout.(*os.File); checkFile && isFile && term.IsTerminal(int(out.Fd())) {
+				return usageError{errors.New("what the network wrote is nothing for a terminal; write it into a file: --check-file > check.xml")}
+			}
+			return a.withLedger(c, args, func(ctx context.Context, v view) error {
+				if checkFile {
+					return a.printCheckFile(ctx, v, args[0])
+				}
+				return a.runShow(ctx, v, args[0])
+			})
 		},
 	}
+	c.Flags().BoolVar(&checkFile, "check-file", false, "print the file with what the business network's check of the document found")
+	return c
+}
+
+// printCheckFile fetches the file with what the network's check of a document
+// found, and prints it. It changes nothing there, and keeps nothing here.
+func (a *app) printCheckFile(ctx context.Context, v view, x string) error {
+	e, err := a.findOne(ctx, v, x)
+	if err != nil {
+		return err
+	}
+	if e.ValidationFile == "" {
+		return fail(exitFailed, fmt.Errorf("the business network named no file with what its check of %q found", e.Folder), "see vaultd show "+e.Key.String())
+	}
+	client, err := newNetworkClient(v.cfg, a.env)
+	if err != nil {
+		return err
+	}
+	content, err := networkapi.Sender{Client: client}.FetchValidationFile(ctx, e.ValidationFile)
+	if err != nil {
+		return fail(exitCodeOfRemote(apicall.AsError(err)), err, "try again later; if it stays so ask the provider for the file "+string(e.ValidationFile))
+	}
+	_, err = a.stdout.Write(content)
+	return err
 }
 
 func (a *app) runShow(ctx context.Context, v view, x string) error {

@@ -150,8 +150,7 @@ func isDoneInPass(e ledger.Entry, wait bool) bool {
 	step, _, _ := ledger.Due(e)
 	switch {
 	case e.State.IsFinal():
-		checked := !wait && e.AwaitsValidation() && e.Attempt > 0 // the next pass asks for that file again
-		return step == ledger.Ask || checked                      // an old registration's end is not waited for
+		return step == ledger.Ask // an old registration's end is not waited for
 	case e.State == ledger.Quarantined:
 		return true
 	case wait:

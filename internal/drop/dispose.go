@@ -31,7 +31,6 @@ type Disposal struct {
 	To    string         // the folder that it is moved into, an absolute path; empty: it is deleted
 	Done  string         // what was done with it, as a word in what people read; empty: archived
 
-	MayHoldValidation bool // a file of [Folder.PutValidation] may lie there as well, and goes with the notes
 }
 
 // DisposeFolder deletes the kept folder at rel (as in "_archived/2026-11/Müller 4711"), or moves it to d.To and returns its

@@ -118,23 +118,6 @@ func rewriteInSecret(t *testing.T, name, content string) {
 	t.Fatal("the kernel notes no new time of change")
 }
 
-// TestDispose_I18_AFileLikeThatOfACheck: only a drop of the business network
-// has files that tell what a check found. In any other drop a file of that
-// name is a user's.
-func TestDispose_I18_AFileLikeThatOfACheck(t *testing.T) {
-	for mayHold, want := range map[bool]bool{false: true, true: false} {
-		path := share(t)
-		c, rel, d := kept(t, path)
-		put(t, path+"/"+rel, validationXML)
-		d.MayHoldValidation = mayHold
-		_, err := open(t, config(path)).DisposeFolder(t.Context(), c, rel, d)
-		_, isRefused := errors.AsType[*UnexpectedContentError](err)
-		kit.Check(t, isRefused == want && (want || err == nil), "may hold it %v: error = %v, want a refusal: %v", mayHold, err, want)
-		_, err = os.Lstat(path + "/" + rel + "/" + validationXML)
-		kit.Want(t, "the file is there", err == nil, want)
-	}
-}
-
 // TestRecognise_I18_APartOfTheContent: a folder that lacks a file may be
 // another one than the one that was archived.
 func TestRecognise_I18_APartOfTheContent(t *testing.T) {

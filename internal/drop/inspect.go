@@ -23,14 +23,13 @@ const maxInspectDepth = 32
 
 // inspection compares a folder with what was archived, and remembers the files that matched.
 type inspection struct {
-	ctx               context.Context
-	rel               string                  // path of the folder in errors
-	files             map[string]archive.File // by path in NFC
-	junk              map[string]bool
-	matched           map[string]durable.FileID // by path on disk; with any difference a file is not removed
-	done              string                    // what was done with it: archived or sent
-	mayHoldValidation bool                      // see [Disposal]
-	depth             int
+	ctx     context.Context
+	rel     string                  // path of the folder in errors
+	files   map[string]archive.File // by path in NFC
+	junk    map[string]bool
+	matched map[string]durable.FileID // by path on disk; with any difference a file is not removed
+	done    string                    // what was done with it: archived or sent
+	depth   int
 
 	collectsAll bool // every difference goes to differences; else the first one ends the inspection
 	differences []Difference
@@ -42,7 +41,7 @@ type inspection struct {
 const unreadable = "may not be read any more"
 
 func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
-	in := &inspection{ctx: ctx, rel: rel, mayHoldValidation: d.MayHoldValidation, done: cmp.Or(d.Done, Archived.doneWord()), files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]durable.FileID{}, met: map[string]bool{}}
+	in := &inspection{ctx: ctx, rel: rel, done: cmp.Or(d.Done, Archived.doneWord()), files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]durable.FileID{}, met: map[string]bool{}}
 	for _, file := range d.Files {
 		in.files[file.Path] = file
 	}
@@ -124,7 +123,7 @@ func (in *inspection) inspectFile(dir *durable.Dir, name, full string, info fs.F
 			return nil
 		}
 		return in.compareFile(dir, name, full, want)
-	case in.junk[full], full == name && (IsNoteName(name) || in.mayHoldValidation && IsValidationName(name)):
+	case in.junk[full], full == name && IsNoteName(name):
 		in.matched[full] = durable.IDOf(info)
 		return nil
 	case in.isTolerated(name, false):

@@ -369,12 +369,6 @@ func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes
 	}
 	defer dir.Close()
 	for _, n := range notes {
-		if n.Name == noValidation {
-			if err := removeValidation(dir, ""); err != nil {
-				return fmt.Errorf("write into %q: %w", folder, err)
-			}
-			continue
-		}
 		if !IsNoteName(n.Name) {
 			return fmt.Errorf("write into %q: %q is not a name for a note", folder, n.Name)
 		}

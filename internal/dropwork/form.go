@@ -21,9 +21,6 @@ type form interface {
 	takesFiles() bool
 	// keeps is the kind of what is done with.
 	keeps() drop.Kind
-	// holdsValidation reports whether a file with what the service's check found
-	// may lie beside a document.
-	holdsValidation() bool
 	// findFault returns what is wrong with the rules of a drop; empty: nothing.
 	findFault(s Settings) string
 	// sidecar is the name that makes a folder a document; empty: none does.
@@ -38,8 +35,6 @@ type form interface {
 	findMissing(s Settings, folder *os.Root) ([]string, error)
 	// readTraces reads by what a folder of a drop is recognised.
 	readTraces(ctx context.Context, s Settings, root *os.Root) (packager.Traces, error)
-	// addNotes adds what belongs to the notes beside what is placed.
-	addNotes(e ledger.Entry, notes []drop.NoteFile) []drop.NoteFile
 	// build packs what was claimed for e.
 	build(ctx context.Context, s Settings, e ledger.Entry, root *os.Root, to *durable.Dir) (packager.Sealed, error)
 	// fit sets what the engine asks for.
@@ -61,8 +56,6 @@ func (folders) takesFiles() bool { return false }
 
 func (folders) keeps() drop.Kind { return drop.Archived }
 
-func (folders) holdsValidation() bool { return false }
-
 func (folders) findFault(s Settings) string { return firstFault(s.Rules.FindFaults()) }
 
 func (folders) sidecar(s Settings) string { return s.Rules.Sidecar }
@@ -83,8 +76,6 @@ func (folders) readTraces(ctx context.Context, s Settings, root *os.Root) (packa
 	return packager.ReadTraces(ctx, root, s.Rules)
 }
 
-func (folders) addNotes(_ ledger.Entry, notes []drop.NoteFile) []drop.NoteFile { return notes }
-
 func (folders) build(ctx context.Context, s Settings, e ledger.Entry, root *os.Root, to *durable.Dir) (packager.Sealed, error) {
 	return packager.BuildPackage(ctx, root, s.Rules, to, spool.PackageName(e.Route, e.Key))
 }
@@ -96,13 +87,9 @@ type documents struct{ folders }
 
 func (documents) keeps() drop.Kind { return drop.Delivered }
 
-func (documents) holdsValidation() bool { return true }
-
 func (documents) findFault(s Settings) string { return firstFault(s.networkRules().FindFaults()) }
 
-func (documents) isJunk(name string) bool {
-	return packager.IsJunkName(name) || drop.IsNoteName(name) || drop.IsValidationName(name)
-}
+func (documents) isJunk(name string) bool { return packager.IsJunkName(name) || drop.IsNoteName(name) }
 
 func (documents) findMissing(s Settings, folder *os.Root) ([]string, error) {
 	return packager.FindMissingNetworkFiles(folder, s.networkRules())
@@ -110,15 +97,6 @@ func (documents) findMissing(s Settings, folder *os.Root) ([]string, error) {
 
 func (documents) readTraces(ctx context.Context, s Settings, root *os.Root) (packager.Traces, error) {
 	return packager.ReadNetworkTraces(ctx, root, s.networkRules())
-}
-
-// addNotes says that no file of a check belongs to the folder, unless one was
-// put there for its present end.
-func (documents) addNotes(e ledger.Entry, notes []drop.NoteFile) []drop.NoteFile {
-	if e.Validation == ledger.ValidationIsKept {
-		return notes
-	}
-	return append(notes, drop.NoValidation())
 }
 
 func (documents) build(ctx context.Context, s Settings, e ledger.Entry, root *os.Root, to *durable.Dir) (packager.Sealed, error) {

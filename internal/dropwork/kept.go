@@ -226,5 +226,5 @@ func (d *Drop) matchNote(e ledger.Entry, doc ledger.Document, text []byte) (isSa
 // contentsOf is what a folder may hold when it is looked at or disposed of, or
 // recognised by its content.
 func (h *Handle) contentsOf(doc ledger.Document) drop.Disposal {
-	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: h.Settings.DisposeTo, MayHoldValidation: h.Settings.form().holdsValidation(), Done: present.WordsOf(h.Settings.Route).Notes.Done}
+	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: h.Settings.DisposeTo, Done: present.WordsOf(h.Settings.Route).Notes.Done}
 }

@@ -39,21 +39,6 @@ func (m *Mover) Destination(e ledger.Entry, now time.Time) (string, error) {
 	return dest, m.describeMountAt(e, err)
 }
 
-// PutValidation implements ingest.Mover.
-func (m *Mover) PutValidation(e ledger.Entry, content []byte) error {
-	f, done, err := m.HoldOpen()
-	if err != nil {
-		return err
-	}
-	defer done()
-	err = f.PutValidation(claimOf(e), content)
-	m.endOnSyncError(err)
-	if errors.Is(err, drop.ErrNotTaken) || errors.Is(err, drop.ErrFolderLost) {
-		return &ingest.RefusedError{Cause: ledger.Cause{Code: "validation-not-taken", Text: err.Error()}}
-	}
-	return m.describeMountAt(e, err)
-}
-
 // Place implements ingest.Mover.
 func (m *Mover) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) error {
 	f, done, err := m.HoldOpen()

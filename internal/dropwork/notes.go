@@ -26,7 +26,7 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 		for _, line := range lines {
 			text += "Look at this as well: " + line + ".\n"
 		}
-		return formOf(e.Route).addNotes(e, []drop.NoteFile{drop.ReasonNote(text)}), nil
+		return []drop.NoteFile{drop.ReasonNote(text)}, nil
 	}
 	if e.State == ledger.Delivered {
 		return m.deliveryNotes(e, doc, differs)
@@ -53,7 +53,7 @@ func (m *Mover) deliveryNotes(e ledger.Entry, doc ledger.Document, differs []dro
 		note.Differs = append(note.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
 	}
 	record := drop.NoteFile{Name: "_DELIVERED.json", Data: proof.Sign(note.Encode(), m.shared.Ledger)}
-	return formOf(e.Route).addNotes(e, []drop.NoteFile{record, drop.DeliveryNote(m.deliveryText(e, note))}), nil
+	return []drop.NoteFile{record, drop.DeliveryNote(m.deliveryText(e, note))}, nil
 }
 
 // deliveryText is the delivery note for a person who opens it with a double click.

@@ -62,8 +62,8 @@ func TestNotes_I12_OfADeliveredNetworkDocument(t *testing.T) {
 	m := networkMover()
 	m.shared.Ledger = fill.New(t, boltledger.Config{}, ledger.Info{ID: "L", Environment: "test", Created: at}).Ledger
 	files, err := m.composeNotes(e, doc, differs)
-	if err != nil || len(files) != 3 || files[0].Name != "_DELIVERED.json" || files[1].Name != "_DELIVERED.txt" || files[2].Name != drop.NoValidation().Name {
-		t.Fatalf("files = %v (error %v), want the record, the note and the mark of no validation", files, err)
+	if err != nil || len(files) != 2 || files[0].Name != "_DELIVERED.json" || files[1].Name != "_DELIVERED.txt" {
+		t.Fatalf("files = %v (error %v), want the record and the note", files, err)
 	}
 	text := string(files[1].Data)
 	kit.Holds(t, "the text", text, "DELIVERED. The business network has delivered this document to its recipient", "may still reject it some days later", "It may have been sent twice", "Delivered       20 Nov 2026 09:00:00 UTC",

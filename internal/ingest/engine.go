@@ -62,16 +62,15 @@ type Engine struct {
 	draining atomic.Bool              // no upload that nobody can be asked about begins any more
 
 	// What the engine remembers of this run. A restart forgets it; the types say what that costs.
-	checksSilentUntil atomic.Int64 // no file of a check is asked for before that, on the clock of the boot; see validationSilence
-	md5ETags          atomic.Bool  // the store was seen to answer with MD5 ETags
-	refusals          refusals
-	mixUps            mixUps
-	recipientFaults   recipientFaults
-	expiredBatches    expiredBatches
-	underWay          bookings
-	statusLists       statusLists
-	disposable        disposable
-	unknownWords      unknownWords
+	md5ETags        atomic.Bool // the store was seen to answer with MD5 ETags
+	refusals        refusals
+	mixUps          mixUps
+	recipientFaults recipientFaults
+	expiredBatches  expiredBatches
+	underWay        bookings
+	statusLists     statusLists
+	disposable      disposable
+	unknownWords    unknownWords
 }
 
 // New returns an engine; it does nothing before Run.

@@ -78,41 +78,29 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 	return []ledger.Change{c.newChange(e, ledger.Placed{}, ledger.DisposalStopped{Cause: differs.Cause})}
 }
 
-// leaveClaimed does what must be done before the source leaves the claimed area: the archive gets its copy of what was sent, if it is to have one,
-// and the file of a check of the network is put beside the document. The next task moves the source.
+// leaveClaimed does what must be done before the source leaves the claimed area:
+// the archive gets its copy of what was sent, if it is to have one. The next task
+// moves the source.
 func (c *Engine) leaveClaimed(ctx context.Context, d Drop, e ledger.Entry, doc ledger.Document) []ledger.Change {
-	var done []ledger.Event
-	if c.isToBeCopied(e) {
-		if err := c.putCopy(ctx, d, e, doc); err != nil {
-			return c.postponeCopy(ctx, e, err)
-		}
-		done = append(done, ledger.CopyPut{})
-		e.Attempt = 0 // as the event does: what follows begins its own tries
+	if !c.isToBeCopied(e) {
+		return c.chooseDestination(d, e)
 	}
-	if e.AwaitsValidation() {
-		kept, postponed := c.keepValidation(ctx, d, e, doc)
-		if kept == nil {
-			return addBefore(done, postponed)
-		}
-		done = append(done, kept)
-		e.Attempt = 0
+	if err := c.putCopy(ctx, d, e, doc); err != nil {
+		return c.postponeCopy(ctx, e, err)
 	}
-	return c.chooseDestination(d, e, done...)
-}
-
-// addBefore adds what was done before to the changes of one entry: done again, it would be there once more.
-func addBefore(done []ledger.Event, changes []ledger.Change) []ledger.Change {
-	for i := range changes {
-		changes[i].Events = slices.Concat(done, changes[i].Events)
-	}
-	return changes
+	e.Attempt = 0 // as the event does: what follows begins its own tries
+	return c.chooseDestination(d, e, ledger.CopyPut{})
 }
 
 // chooseDestination says where the source is to go; the next task takes it there. The events before are committed with that.
 func (c *Engine) chooseDestination(d Drop, e ledger.Entry, before ...ledger.Event) []ledger.Change {
 	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
 	if err != nil {
-		return addBefore(before, c.sourceFaultChanges(e, err))
+		changes := c.sourceFaultChanges(e, err)
+		for i := range changes { // done again, it would be there once more
+			changes[i].Events = slices.Concat(before, changes[i].Events)
+		}
+		return changes
 	}
 	// The destination is committed before the move: after a crash the next start knows where the folder may lie.
 	return []ledger.Change{c.newChange(e, append(before, ledger.PlaceIntended{Dest: dest})...)}

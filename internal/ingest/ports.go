@@ -87,9 +87,6 @@ type Packed struct {
 type Mover interface {
 	// Destination proposes a free place, relative to the drop folder.
 	Destination(e ledger.Entry, now time.Time) (string, error)
-	// PutValidation puts the file that tells what the service's check of the document found into the claimed folder, durably, and in the place
-	// of one from before. *MountedError: nothing was written. *RefusedError: the folder does not take it, now or later.
-	PutValidation(e ledger.Entry, content []byte) error
 	// Place writes what people should read into the folder and moves it to e.Dest.
 	// It does nothing when that was done before. [archive.ErrDestinationTaken]: another folder lies there. *MountedError:
 	// nothing was moved. *RefusedError: it was moved, and something in a kept folder is not what was archived.

@@ -26,8 +26,6 @@ type Sender interface {
 	SendDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) error
 	// OpenPacked opens one file of a package.
 	OpenPacked(p archive.Package, f archive.File) (io.ReadCloser, error)
-	// FetchValidationFile returns the file with what the service's check of a document found, at most [archive.MaxValidationFile] bytes of it.
-	FetchValidationFile(ctx context.Context, id archive.FileID) ([]byte, error)
 	IsNumberTaken(err error) bool
 	// HasDocument reports whether the service shows the document to its sender. false proves nothing: it may not show it.
 	HasDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) bool

@@ -74,7 +74,6 @@ type Entry struct {
 	Asks          string           `stored:"62"` // the last word about early payment or a discount upon which a person must act, as [archive.Notification.Pair]
 	Means         string           `stored:"58"` // how it was delivered, in the network's word; empty: unknown
 	Copied        bool             `stored:"59"` // a copy of what was sent was put into a drop folder of the archive, see [CopyPut]
-	Validation    ValidationState  `stored:"60"` // what became of ValidationFile
 
 	ValidationFile archive.FileID `stored:"61"` // the network's number of a file with what its check of the document found; empty: it named none
 

@@ -61,7 +61,7 @@ func (e Entry) Listed() []Registration { return e.evidence().listed(e.Registrati
 func isByNumber(ev Event) bool {
 	switch ev.(type) {
 	case FilesIntended, FilesStored, DocumentIntended, DocumentTaken, DocumentRefused, NotificationSeen,
-		CopyPut, ValidationKept, ValidationNotFetched:
+		CopyPut:
 		return true
 	}
 	return false

@@ -28,8 +28,8 @@ type Line struct {
 	Vault  string `json:"vault,omitzero"`
 	ID     string `json:"clientUUID,omitzero"`
 	Remote string `json:"bumId,omitzero"`
-	Seal   string `json:"seal,omitzero"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left; of validation-kept, of the file in the place of the ZIP
-	Size   int64  `json:"size,omitzero"` // bytes of the ZIP; of fetched and validation-kept, those that came
+	Seal   string `json:"seal,omitzero"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left
+	Size   int64  `json:"size,omitzero"` // bytes of the ZIP; of fetched, those that came
 	Status string `json:"word,omitzero"` // the service's, as we know it; of outcome-late, the event that it would have been
 	Time   string `json:"time,omitzero"` // the service's own; of a mark, its clock when it was asked
 	Cause  string `json:"cause,omitzero"`
@@ -109,8 +109,6 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.Remote = string(ev.Remote)
 	case OutcomeLate:
 		l.Remote, l.Status = string(ev.Act.Remote), ev.Outcome.JournalName()
-	case ValidationKept:
-		l.Seal, l.Size = ev.Seal.String(), ev.Size
 	case Recovered:
 		l.setRecovered(ev)
 	}

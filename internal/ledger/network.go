@@ -243,6 +243,9 @@ func (ev NotificationSeen) apply(e *Entry, at archive.Instant) error {
 	if !e.IsOwnNumber(n.Document) || n.AcknowledgementID == "" {
 		return ErrIllegal
 	}
+	if file := n.ValidationFile(); file != "" && e.isCurrent(r) {
+		e.ValidationFile = file
+	}
 	contradicted := e.Contradicted
 	// A pair that is not known is in none of these cases: it never counts as a success or as a failure.
 	switch n.Meaning() {
@@ -250,13 +253,10 @@ func (ev NotificationSeen) apply(e *Entry, at archive.Instant) error {
 		e.hearProcessing(r, at)
 	case archive.MeansDelivered:
 		e.hearDelivered(r, n, at)
-		e.hearValidation(r, n)
 	case archive.MeansUndelivered:
 		e.hearUndelivered(r, Cause{Code: CauseUndelivered, Text: n.Description}, at)
-		e.hearValidation(r, n)
 	case archive.MeansInvalid:
 		e.hearUndelivered(r, Cause{Code: CauseInvalidContent, Text: n.Description}, at)
-		e.hearValidation(r, n)
 	case archive.MeansAccepted:
 		e.Recipient = RecipientAccepted
 	case archive.MeansRefusedByRecipient:

@@ -134,8 +134,6 @@ func byNetwork(e *Entry) {
 	}
 }
 
-func checked(s ValidationState) func(*Entry) { return func(e *Entry) { e.Validation = s } }
-
 func copied(e *Entry) { e.Copied = true }
 
 // told is a notification about the document of the usual entry.
@@ -294,12 +292,6 @@ var stateTable = []row{
 	{"copy-put, placed", CopyPut{}, "                        -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, func(e *Entry) { e.Source = Kept })},
 	{"copy-put, unreconciled", CopyPut{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, unreconciled)},
 	{"copy-put to the vault", CopyPut{}, "                   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
-	{"validation-kept", ValidationKept{}, "                  -  -  -  -  -  -  -  -  -  =  -  =  - ", all(byNetwork, checked(ValidationAwaited))},
-	{"validation-kept, none awaited", ValidationKept{}, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationMissed))},
-	{"validation-kept, placed", ValidationKept{}, "          -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationAwaited), func(e *Entry) { e.Source = Kept })},
-	{"validation-kept, unreconciled", ValidationKept{}, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationAwaited), unreconciled)},
-	{"validation-not-fetched", ValidationNotFetched{}, "     -  -  -  -  -  -  -  -  -  =  -  =  - ", all(byNetwork, checked(ValidationAwaited))},
-	{"validation-not-fetched, none awaited", ValidationNotFetched{}, "- -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationIsKept))},
 	{"upload-unanswered by network", UploadUnanswered{}, "   -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
 	{"upload-not-sent by network", UploadNotSent{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
 	{"upload-intended by network", UploadIntended{}, "       -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},

@@ -248,11 +248,11 @@ func (l *listing) isReceiptName(name string) bool {
 	return strings.HasPrefix(strings.ToLower(name), "_receipt.")
 }
 
-// isDeliveryNote reports names of what vaultd writes into a folder of the business network alone: the notes of a delivery, and what the network's
-// check found.
+// isDeliveryNote reports names of what vaultd writes into a folder of the
+// business network alone: the notes of a delivery.
 func isDeliveryNote(name string) bool {
 	switch strings.ToLower(name) {
-	case "_delivered.txt", "_delivered.json", "_validation.xml", "_validation.pdf", "_validation.txt":
+	case "_delivered.txt", "_delivered.json":
 		return true
 	}
 	return false

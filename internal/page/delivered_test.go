@@ -62,9 +62,6 @@ func TestDocument_I12_SaysWhatIsCertain(t *testing.T) {
 		change(&d)
 		return d
 	}
-	checked := func(state ledger.ValidationState, source ledger.Source, dest string) present.Dossier {
-		return network(func(d *present.Dossier) { d.Entry.Validation, d.Entry.Source, d.Entry.Dest = state, source, dest })
-	}
 	copied := func(c present.SentCopy) present.Dossier {
 		return network(func(d *present.Dossier) {
 			d.History = append(d.History, ledger.Line{N: 99, Rev: d.Entry.Rev + 1, At: "2026-11-20T10:00:00.000Z", Event: "copy-put"})
@@ -88,12 +85,7 @@ func TestDocument_I12_SaysWhatIsCertain(t *testing.T) {
 			[]string{"nach der Zustellung abgewiesen", "WIDERSPROCHEN: Das Geschäftsnetzwerk", "VOM EMPFÄNGER ABGELEHNT", "<dt>Nummern des Empfängers</dt><dd><bdi>1234567890123", "per E-Mail", "Zustellnachweis (JSON)",
 				"Dateien des Dokuments</h2>", "Nummer im Geschäftsnetzwerk</h2>", "Das Geschäftsnetzwerk hat das Dokument angenommen.", "Netzwerk sagt Delivered"},
 			[]string{"archiv", "zip", "pdf", "accounts-payable", "kreditor", "upload"}},
-		// Where the file is with the findings of the business network's check.
-		"CheckAwaited":     {checked(ledger.ValidationAwaited, ledger.Claimed, ""), []string{"is not fetched yet"}, []string{"ist noch nicht geholt"}, nil},
-		"CheckAwaitedKept": {checked(ledger.ValidationAwaited, ledger.Kept, "_delivered/2026-11/x"), []string{"may stand in its folder"}, []string{"steht vielleicht in seinem Ordner"}, nil}, // of a restored ledger
-		"CheckAwaitedGone": {checked(ledger.ValidationAwaited, ledger.Gone, ""), []string{"Its folder is not here any more"}, []string{"Sein Ordner ist nicht mehr hier"}, nil},
-		"CheckKept":        {checked(ledger.ValidationIsKept, ledger.Kept, "_delivered/2026-11/x"), []string{"in the file _VALIDATION"}, []string{"in der Datei _VALIDATION"}, nil},
-		"CheckMissed":      {checked(ledger.ValidationMissed, ledger.Kept, "_delivered/2026-11/x"), []string{"could not be fetched: ask IT"}, []string{"Fragen Sie die IT"}, nil},
+		"Checked":          {network(func(d *present.Dossier) { d.Entry.ValidationFile = "ref-1" }), []string{"vaultd show X --check-file"}, []string{"Die IT kann sie holen"}, nil},
 		"CopyInTheArchive": {copied(present.SentCopy{IsTaken: true, Key: key, Drop: "acme-in", Folder: "Sent 4711", State: "archived"}), []string{`Its copy in the archive: <a href="/document/` + key + `"><bdi>Sent 4711</bdi></a> (archived).`, "A copy of what was sent was put into a drop folder of the archive."}, nil, nil},
 		"CopyInItsDrop":    {copied(present.SentCopy{}), []string{"Its copy lies in its drop folder of the archive, and was not taken yet.", "A copy of what was sent was put into a drop folder of the archive."}, nil, nil},
 		"CameInOverIt":     {network(func(d *present.Dossier) { d.ReceivedAs = "46aa4caf-b373-11ed-bbfc-cfd535abf178" }), []string{"It came in over the business network, where its number is: <bdi>46aa4caf"}, []string{"wo es diese Nummer hat: <bdi>46aa4caf"}, nil},

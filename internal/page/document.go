@@ -215,9 +215,7 @@ var networkEventTexts = map[string]string{
 	"files-intended": "Its files are about to be sent.", "files-stored": "The business network has stored files of it.",
 	"document-intended": "The document is about to be sent under its number.", "document-taken": "The business network has taken the document.",
 	"document-refused": "The business network refused the document or a file of it.", "notification-seen": "The business network told what became of it.",
-	"copy-put":               "A copy of what was sent was put into a drop folder of the archive.",
-	"validation-kept":        "The file with what the business network's check found was put into its folder.",
-	"validation-not-fetched": "The file with what the business network's check found could not be fetched.",
+	"copy-put": "A copy of what was sent was put into a drop folder of the archive.",
 }
 
 // textOfEvent says in words what a line of the journal tells about a document of a route; empty: there are no words for it.

@@ -109,8 +109,8 @@ func keysOfTexts(t *testing.T) map[string]bool {
 		}
 	}
 	for _, e := range []ledger.Entry{
-		{Route: ledger.Network, State: ledger.Delivered, Contradicted: true, Recipient: ledger.RecipientRejected, Means: ledger.ElectronicDelivery, Validation: ledger.ValidationAwaited, Source: ledger.Kept}, {Validation: ledger.ValidationAwaited, Source: ledger.Claimed}, {Validation: ledger.ValidationAwaited, Source: ledger.Kept, Dest: "x"},
-		{Recipient: ledger.RecipientAccepted, Means: ledger.EmailDelivery, Validation: ledger.ValidationIsKept}, {Means: ledger.MailDelivery, Validation: ledger.ValidationMissed},
+		{Route: ledger.Network, State: ledger.Delivered, Contradicted: true, Recipient: ledger.RecipientRejected, Means: ledger.ElectronicDelivery, ValidationFile: "ref-1"},
+		{Recipient: ledger.RecipientAccepted, Means: ledger.EmailDelivery}, {Means: ledger.MailDelivery},
 	} {
 		keys[present.DescribeMeans(e)], keys[present.DescribeRecipient(e)], keys[present.DescribeValidation(e)] = true, true, true
 		for _, flag := range present.ExplainFlags(e) {

@@ -205,21 +205,11 @@ func DescribeRecipient(e ledger.Entry) string {
 	return ""
 }
 
-// DescribeValidation says where the file is with what the business network's check of a document found; empty: the network named none.
+// DescribeValidation says how to get the file with what the business network's
+// check of a document found; empty: the network named none.
 func DescribeValidation(e ledger.Entry) string {
-	switch e.Validation {
-	case ledger.ValidationAwaited:
-		switch {
-		case e.Source == ledger.Claimed:
-			return "The business network has checked it. The file with what the check found is not fetched yet."
-		case e.Dest == "": // it was placed in a time that a ledger which was put back lost
-			return "The business network has checked it. Its folder is not here any more: ask IT, who can ask the provider for what the check found."
-		}
-		return "The business network has checked it. What the check found may stand in its folder, in the file _VALIDATION; if not, ask IT, who can ask the provider for it."
-	case ledger.ValidationIsKept:
-		return "The business network has checked it. What the check found stands in its folder, in the file _VALIDATION."
-	case ledger.ValidationMissed:
-		return "The business network has checked it. The file with what the check found could not be fetched: ask IT, who can ask the provider for it."
+	if e.ValidationFile == "" {
+		return ""
 	}
-	return ""
+	return "The business network has checked it, and has a file with what the check found. IT can fetch that: vaultd show X --check-file, with the folder's name in the place of X."
 }

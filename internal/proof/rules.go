@@ -20,7 +20,6 @@ var (
 	notificationSeen  = ledger.NotificationSeen{}.JournalName()
 	filesStored       = ledger.FilesStored{}.JournalName() // the intent stands for those that are still under way
 	outcomeLate       = ledger.OutcomeLate{}.JournalName()
-	validationKept    = ledger.ValidationKept{}.JournalName()
 )
 
 func namesOf(evs ...ledger.Event) map[string]bool {
@@ -124,7 +123,7 @@ func (it *item) advance(l *readLine) {
 	case l.to == ledger.Archived:
 		it.success = noSuccess // reported once
 	}
-	if l.Seal != "" && !uploads[l.Event] && l.Event != validationKept { // whose digest is that of a file which the network made
+	if l.Seal != "" && !uploads[l.Event] {
 		it.seal, it.size = shorten(l.Seal), l.Size
 	}
 	it.rev, it.state, it.source, it.flags = l.Rev, l.to, l.then, l.Flags

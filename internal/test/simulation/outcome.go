@@ -180,7 +180,6 @@ func (w *World) Check(faultsAsked bool) Outcome {
 	o.Problems = append(o.Problems, w.checkNetwork(l, o.Entries)...)
 	o.Problems = append(o.Problems, w.checkCopies(l, o.Entries)...)
 	o.Problems = append(o.Problems, w.checkEnds(o.Entries)...)
-	o.Problems = append(o.Problems, w.checkValidations(o.Entries)...)
 	o.Problems = append(o.Problems, w.checkReceived(l)...)
 	o.Problems = append(o.Problems, w.checkReceipts(o.Entries)...)
 	for _, f := range o.Report.Findings {

@@ -144,19 +144,6 @@ func TestCopies_I1_FaultAtEveryFileAndCommit(t *testing.T) {
 	})
 }
 
-// TestValidation_I4_FaultAtEveryFileAndCommit strikes likewise what is done for the file of a check: it lies beside its document, whole and once.
-func TestValidation_I4_FaultAtEveryFileAndCommit(t *testing.T) {
-	sampled := isSampled(t, "a fault at each file and commit of a validation")
-	for outcome, ends := range map[string]ledger.State{"checked": ledger.Delivered, "invalid": ledger.Rejected} {
-		strikeBeforePlace(t, sampled, outcome, "_VALIDATION", map[Seam]int{Files: 12, Commits: 2}, func(n uint64) Config {
-			return sendingSoon(n, emulator.OutcomeRate{Outcome: outcome, Rate: 1})
-		}, func(o Outcome) bool {
-			all := o.EntriesIn(ends)
-			return len(all) == 1 && all[0].Validation == ledger.ValidationIsKept
-		})
-	}
-}
-
 // strikeBeforePlace strikes one operation after the other, from the first one on a file with that word in its name, in each form, while one document is
 // sent. ended reports whether all ended as it should.
 func strikeBeforePlace(t *testing.T, sampled bool, name, from string, most map[Seam]int, of func(seed uint64) Config, ended func(Outcome) bool) {
