@@ -1,6 +1,7 @@
 package arrivals
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -53,7 +54,7 @@ type Engine struct {
 	kind   arrival.Kind
 	rules  arrival.Rules
 	core   *engine.Engine[arrival.Arrival, arrival.Kind]
-	fatal  chan error // size 1: what ends Run
+	stop   context.CancelCauseFunc // ends Run; set by it
 
 	// prepare does what comes before a look at what is due, and returns when it
 	// is to be done again.
@@ -74,7 +75,7 @@ type Status struct {
 }
 
 func newEngine(cfg Config, l Ledger, kind arrival.Kind, rules arrival.Rules) *Engine {
-	e := &Engine{Config: cfg, ledger: l, kind: kind, rules: rules, fatal: make(chan error, 1), put: map[archive.Key]int{}, waits: map[archive.Key]time.Time{}}
+	e := &Engine{Config: cfg, ledger: l, kind: kind, rules: rules, put: map[archive.Key]int{}, waits: map[archive.Key]time.Time{}}
 	e.core = engine.New(engine.Config[arrival.Arrival, arrival.Kind]{
 		Key: func(a arrival.Arrival) archive.Key { return a.Key }, Now: cfg.Now, LongestSleep: longestSleep,
 		// One lane: an arrival goes from step to step in one task, and no other
@@ -117,8 +118,14 @@ const longestSleep = 10 * time.Minute
 // reads what is there. Nothing remote ends it. Calls under way end with ctx;
 // their intents stand.
 func (e *Engine) Run(ctx context.Context) error {
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	e.stop = stop
 	again, err := e.prepare(ctx)
-	g, work := errgroup.WithContext(ctx)
+	g, work := errgroup.WithContext(running)
+	if err == nil {
+		g.Go(func() error { defer e.core.Wait(); return e.core.Dispatch(work, work) })
+	}
 	g.Go(func() error {
 		for ; err == nil; again, err = e.prepare(work) {
 			e.Wake()
@@ -130,18 +137,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		return err
 	})
-	if err == nil {
-		g.Go(func() error { defer e.core.Wait(); return e.core.Dispatch(work, work) })
-	}
-	g.Go(func() error {
-		select {
-		case <-work.Done():
-			return nil
-		case err := <-e.fatal:
-			return err
-		}
-	})
-	if err := g.Wait(); err != nil && ctx.Err() == nil {
+	if err := cmp.Or(g.Wait(), context.Cause(running)); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("take in what is of the kind %s: %w", e.kind, err)
 	}
 	return nil
@@ -196,11 +192,9 @@ func (e *Engine) start(t *engine.Task[arrival.Arrival, arrival.Kind]) func(conte
 			return
 		}
 		if err := w.doDueSteps(ctx); err != nil {
-			select {
-			case e.fatal <- err:
-			default: // another one ends Run
-			}
-			<-ctx.Done() // until the next start, it is not tried again: it may be done on disk
+			// Before the arrival is free: what may be done on disk is not tried again
+			// before the next start.
+			e.stop(err)
 		}
 	}
 }
