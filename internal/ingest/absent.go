@@ -22,7 +22,7 @@ func (c *Engine) settleUnknownNumbers(ctx context.Context, vault archive.VaultID
 	if len(q.unknownNumbers) == 0 || q.isRefused() || ctx.Err() != nil {
 		return nil
 	}
-	said, err := c.freshList(ctx, vault)
+	said, err := c.readList(ctx, vault)
 	if err != nil && !c.answersForAnother(ctx, vault, q) {
 		unknown := slices.Sorted(maps.Keys(q.unknownNumbers))
 		q.fault = q.unknownNumbers[unknown[0]]
@@ -37,19 +37,6 @@ func (c *Engine) settleUnknownNumbers(ctx context.Context, vault archive.VaultID
 	q.vaultAnswers, q.answered, q.row = true, true, 0
 	c.askSingly(ctx, vault, es, q)
 	return said
-}
-
-// freshList asks for the list of a vault now, however new the one is that is known.
-func (c *Engine) freshList(ctx context.Context, vault archive.VaultID) (map[archive.RemoteID]archive.Receipt, error) {
-	l := c.statusLists.listOf(vault)
-	select {
-	case <-l.free:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { l.free <- struct{}{} }()
-	err := c.readList(ctx, vault, l)
-	return l.heard, err
 }
 
 // answersForAnother reports whether the service answers now about the number of the vault that it answered last.

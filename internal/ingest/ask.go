@@ -45,60 +45,43 @@ func (c *Engine) ask(ctx context.Context, t *task) {
 	c.finish(t, t.Jobs, append(cs, c.changesOfOthers(said, t.Jobs)...))
 }
 
-// statusLists keeps each vault's list for as long as it can answer for what is due together.
+// statusLists is what is remembered of the questions about each vault. A restart
+// forgets it, which costs a list.
 type statusLists struct {
-	mu      sync.Mutex
-	byVault map[archive.VaultID]*statusList      // guarded by mu
-	last    map[archive.VaultID]archive.RemoteID // the number about which a question alone was answered last; guarded by mu
+	mu    sync.Mutex
+	asked map[archive.VaultID]time.Time        // when the list was asked for last, answered or not; guarded by mu
+	last  map[archive.VaultID]archive.RemoteID // the number about which a question alone was answered last; guarded by mu
 }
 
-// statusList is the last status list of a vault: its newest 500 registrations.
-type statusList struct {
-	free  chan struct{} // holds one token while nobody has the list: whoever needs it waits for the answer, or the end
-	asked time.Time     // when it was asked for last, answered or not
-	heard map[archive.RemoteID]archive.Receipt
-}
-
-func (l *statusLists) listOf(v archive.VaultID) *statusList {
+// mayAsk reports whether the list of a vault is to be asked for now: it was not
+// for a while. It counts as asked for from then on.
+func (l *statusLists) mayAsk(v archive.VaultID, now time.Time, pause time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byVault[v] == nil {
-		l.byVault[v] = &statusList{free: make(chan struct{}, 1)}
-		l.byVault[v].free <- struct{}{}
+	if at, known := l.asked[v]; known && now.Sub(at).Abs() < pause {
+		return false
 	}
-	return l.byVault[v]
-}
-
-// isNewerThan reports whether the list was asked for after the question about e was due: one that is older knows nothing
-// that a question would not have known before, and is no second answer.
-func (l *statusList) isNewerThan(e ledger.Entry) bool {
-	return e.State == ledger.Uploaded && !e.NotBefore.IsZero() && !l.asked.Before(e.NotBefore)
+	l.asked[v] = now
+	return true
 }
 
 // readListIfWorthIt asks for the list of a vault where that is worth it, and returns what it says about es. said is
-// all that it says; nil: it was not said just now.
+// all that it says; nil: it was not asked for.
 func (c *Engine) readListIfWorthIt(ctx context.Context, vault archive.VaultID, es []ledger.Entry) (heard, said map[archive.RemoteID]archive.Receipt) {
-	l := c.statusLists.listOf(vault)
 	heard = map[archive.RemoteID]archive.Receipt{}
-	select {
-	case <-l.free:
-	case <-ctx.Done():
+	now := c.cfg.Now().Wall
+	if len(es) < listWorth || !c.statusLists.mayAsk(vault, now, c.cfg.PollMin/2) {
 		return heard, nil
 	}
-	defer func() { l.free <- struct{}{} }()
-	now, fresh := c.cfg.Now().Wall, false
-	if len(es) >= listWorth && (l.asked.IsZero() || now.Sub(l.asked) >= c.cfg.PollMin/2) {
-		if err := c.readList(ctx, vault, l); err != nil { // only a shortcut: the questions tell whether something is wrong
-			c.cfg.Log.Warn("status list not read; each document is asked about alone", "vault", vault, "err", err)
-		}
-		said, fresh = l.heard, true
+	said, err := c.readList(ctx, vault)
+	if err != nil { // only a shortcut: the questions tell whether something is wrong
+		c.cfg.Log.Warn("status list not read; each document is asked about alone", "vault", vault, "err", err)
 	}
 	for _, e := range es {
 		asked := e.DueQuestions(now)
 		for _, r := range e.Registrations {
-			rc, is := l.heard[r.Ticket.Remote]
-			wanted := slices.Contains(asked, r.Ticket.Remote) && (fresh || l.isNewerThan(e))
-			if is && (wanted || fresh && e.IsNews(rc)) {
+			rc, is := said[r.Ticket.Remote]
+			if is && (slices.Contains(asked, r.Ticket.Remote) || e.IsNews(rc)) {
 				heard[r.Ticket.Remote] = rc
 			}
 		}
@@ -106,17 +89,16 @@ func (c *Engine) readListIfWorthIt(ctx context.Context, vault archive.VaultID, e
 	return heard, said
 }
 
-// readList asks for the list of a vault and keeps it; the caller has l. After a fault an empty one is kept.
-func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *statusList) error {
-	// The time counts from before the call: the answer may be older than its arrival.
-	l.asked = c.cfg.Now().Wall
+// readList asks for the list of a vault: its newest 500 registrations. After a
+// fault it says nothing.
+func (c *Engine) readList(ctx context.Context, vault archive.VaultID) (map[archive.RemoteID]archive.Receipt, error) {
 	// A GET: a crash during it changes nothing, and the next start asks again.
 	records, err := c.cfg.Routes[ledger.Vault].Asker.StatusList(ctx, vault)
-	l.heard = map[archive.RemoteID]archive.Receipt{}
+	said := map[archive.RemoteID]archive.Receipt{}
 	for _, r := range records {
-		l.heard[r.Remote] = r
+		said[r.Remote] = r
 	}
-	return err
+	return said, err
 }
 
 // askAbout returns one change for each of es, in their order, and all that the list says where it was fetched for them.

@@ -214,36 +214,3 @@ func TestAsk_I25_OpenForADay(t *testing.T) {
 		})
 	})
 }
-
-// A list that was read before the service failed still answers for a document that was
-// due then. That does not end the pause; an answer does.
-func TestAsk_AnOldListOpensNothing(t *testing.T) {
-	kit.ParallelBubble(t, func(t *testing.T) {
-		away := false
-		d, c := newAsking(func(time.Time) bool { return away })
-		var es []ledger.Entry
-		for n := range 5 {
-			e := d.upload(archive.RemoteID(fmt.Sprint("bum-", n)), time.Now().Add(time.Hour))
-			e.NotBefore = time.Now()
-			es = append(es, e)
-		}
-		paused := func() bool {
-			_, open := c.breakers.IsOpen(AskTarget("V"), time.Now())
-			return open
-		}
-		c.askAbout(t.Context(), es[:3]) // with the list
-		away = true
-		unlisted := d.upload("bum-new", time.Now())
-		for range 3 {
-			c.askAbout(t.Context(), []ledger.Entry{unlisted})
-		}
-		kit.Want(t, "paused after three faults", paused(), true)
-		before := d.singles
-		c.askAbout(t.Context(), es[3:4])
-		kit.Want(t, "questions about what the list answers for", d.singles-before, 0)
-		kit.Want(t, "paused after an answer of the old list", paused(), true)
-		away = false
-		c.askAbout(t.Context(), []ledger.Entry{unlisted})
-		kit.Want(t, "paused after an answer", paused(), false)
-	})
-}

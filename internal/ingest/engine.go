@@ -77,7 +77,7 @@ type Engine struct {
 func New(cfg Config) *Engine {
 	c := &Engine{cfg: cfg, drops: map[string]Drop{}, unasked: make(chan struct{})}
 	c.refusals.by = map[string]map[archive.Key]bool{}
-	c.statusLists.byVault, c.statusLists.last = map[archive.VaultID]*statusList{}, map[archive.VaultID]archive.RemoteID{}
+	c.statusLists.asked, c.statusLists.last = map[archive.VaultID]time.Time{}, map[archive.VaultID]archive.RemoteID{}
 	c.expiredBatches.batches = map[batchID]time.Duration{}
 	c.underWay.by = map[archive.Key]*window.Upload{}
 	c.mixUps.n = map[string]int{}
