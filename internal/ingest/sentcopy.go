@@ -33,9 +33,10 @@ type SentFile struct {
 	Open func() (io.ReadCloser, error) // its bytes
 }
 
-// isToBeCopied reports whether the archive is to have a copy of the document now.
+// isToBeCopied reports whether the archive is to have a copy of the document
+// now: a Sender sent it, so its package has what was sent, file by file.
 func (c *Engine) isToBeCopied(e ledger.Entry) bool {
-	return c.cfg.Copies != nil && e.MayBeCopied()
+	return c.cfg.Copies != nil && c.routeOf(e).Sender != nil && e.MayBeCopied()
 }
 
 // errNotAsSent says that what was sent can be read nowhere any more.

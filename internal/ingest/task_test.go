@@ -5,6 +5,7 @@
 package ingest
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -45,4 +46,15 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 	}
 	kit.Want(t, "entries whose window is booked as over", over, len(es))
 	kit.Want(t, "changes", len(l.changes), len(es))
+}
+
+// I25: with copies of what was sent configured, a delivered PDF is placed as
+// before: only what a Sender sent can be copied, file by file.
+func TestCopies_I25_OfWhatASenderSentAlone(t *testing.T) {
+	t.Parallel()
+	c := &Engine{cfg: Config{Copies: struct{ Copies }{}, Routes: map[ledger.Route]Route{ledger.PDF: {}, ledger.Network: {Sender: struct{ Sender }{}}}}}
+	for r, want := range map[ledger.Route]bool{ledger.PDF: false, ledger.Network: true} {
+		e := ledger.Entry{Route: r, State: ledger.Delivered, Source: ledger.Claimed}
+		kit.Want(t, fmt.Sprintf("a delivered document of route %s is copied", r), c.isToBeCopied(e), want)
+	}
 }
