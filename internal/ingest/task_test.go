@@ -1,7 +1,6 @@
-// The test of this file is inside the package: what it excludes needs an upload of
+// The tests of this file are inside the package: what the first one excludes needs an upload of
 // another vault to end between two statements.
-// The test of this file is inside the package: it reads the words of all routes, where
-// a test from outside would have to bring about each situation in each route.
+// That of copies asks for two rows of the table of routes alone.
 package ingest
 
 import (
