@@ -137,7 +137,7 @@ func archivingSoon(seed uint64, outcomes ...emulator.OutcomeRate) Config {
 // no source is placed without it.
 func TestCopies_I1_FaultAtEveryFileAndCommit(t *testing.T) {
 	sampled := isSampled(t, "a fault at each file and commit of a copy")
-	strikeBeforePlace(t, sampled, "copies", "incoming", map[Seam]int{Files: 30, Commits: 4}, func(n uint64) Config {
+	strikeBeforePlace(t, sampled, "delivered", "incoming", map[Seam]int{Files: 30, Commits: 4}, func(n uint64) Config {
 		return archivingSoon(n, emulator.OutcomeRate{Outcome: "delivered", Rate: 1})
 	}, func(o Outcome) bool {
 		return len(o.EntriesIn(ledger.Archived)) == 1 && len(o.EntriesIn(ledger.Delivered)) == 1
