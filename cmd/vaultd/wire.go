@@ -148,7 +148,7 @@ func wireRoutes(cfg config.Config, env config.Env, now func() archive.Instant) (
 			return nil, err
 		}
 		// One call registers one document, and it says nothing but the addresses of the configuration.
-		routes[ledger.PDF] = ingest.Route{Client: client, Workers: cfg.PDF.Workers, BatchSize: 1, RefusalPauses: true, RepeatsUpload: cfg.PDF.RepeatPut}
+		routes[ledger.PDF] = ingest.Route{Client: client, Workers: cfg.PDF.Workers, BatchSize: 1, RepeatsUpload: cfg.PDF.RepeatPut}
 	}
 	if cfg.Network.BaseURL != "" {
 		client, err := newNetworkClient(cfg, env)

@@ -78,7 +78,7 @@ func withPDFDrop(t *testing.T, change func(*Config), test func(h *testDaemon, s 
 	s := &pdfFlow{t: t, slots: map[archive.RemoteID]archive.ID{}, contents: map[string]int{}}
 	withConfiguredDaemon(t, func(c *Config) {
 		s.now = c.Now
-		c.Routes = map[ledger.Route]ingest.Route{ledger.PDF: {Client: s, Workers: 2, BatchSize: 1, RefusalPauses: true}}
+		c.Routes = map[ledger.Route]ingest.Route{ledger.PDF: {Client: s, Workers: 2, BatchSize: 1}}
 		d := &c.Drops[0]
 		*d = dropwork.Settings{Name: "ap-scans", Path: d.Path, Route: ledger.PDF, Receiving: "ap@in.example", Notify: "clerk@acme.example", MaxPDF: 1_000_000,
 			Mode: d.Mode, Settle: d.Settle, Rescan: d.Rescan}

@@ -46,7 +46,7 @@ func (c *Engine) answersForAnother(ctx context.Context, vault archive.VaultID, q
 		return false
 	}
 	// A GET about a number that is certainly known: an answer shows that the path to the vault is right.
-	_, err := c.cfg.Routes[ledger.Vault].Asker.Status(ctx, vault, r)
+	_, err := c.asker().Status(ctx, vault, r)
 	return err == nil
 }
 

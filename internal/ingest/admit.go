@@ -41,7 +41,7 @@ func (c *Engine) admit(e ledger.Entry, announced bool, now archive.Instant) (ok 
 		return false, when, batchOver
 	case !maybeSent && e.Current().Shared:
 		return false, when, ticketShared
-	case maybeSent && !announced && !c.mayRepeatUpload(e):
+	case maybeSent && !announced && !wayOf(e).mayRepeat(c.routeOf(e)):
 		return false, when, mayNotRepeat
 	case maybeSent && !announced:
 		if when = c.leaveStoreUntil(e, now); !when.IsZero() {
@@ -53,9 +53,6 @@ func (c *Engine) admit(e ledger.Entry, announced bool, now archive.Instant) (ok 
 
 // admitUpload returns how the upload of an entry that is due may go now.
 func (c *Engine) admitUpload(e ledger.Entry, now archive.Instant) admission {
-	if e.Route.IsNotified() { // there is no window
-		return admission{Target: storeOf(e), Most: 1}
-	}
 	ok, when, why := c.admit(e, false, now)
 	switch {
 	case why == windowOver || why == batchOver:
@@ -131,9 +128,6 @@ type bookings struct {
 // beginUpload books an upload unless it would keep others from ending in time. One that is alone in its queue always
 // begins.
 func (c *Engine) beginUpload(e ledger.Entry, alone bool) bool {
-	if e.Route.IsNotified() {
-		return true // it has no window in which it must end
-	}
 	if !alone && !c.cfg.Planner.MayJoin(e.Package.Size, c.cfg.Now()) {
 		return false
 	}
@@ -181,11 +175,7 @@ type batchID struct {
 }
 
 func batchOf(e ledger.Entry) batchID {
-	id := batchID{queue: ledger.ServiceQueueOf(e), sent: e.Current().Ticket.Sent.Boot}
-	if !e.Route.HasVaults() {
-		id.remote = e.Current().Ticket.Remote
-	}
-	return id
+	return batchID{queue: ledger.ServiceQueueOf(e), sent: e.Current().Ticket.Sent.Boot, remote: wayOf(e).call(e)}
 }
 
 // add remembers the call that gave e its ticket for as long as its tickets live, and reports

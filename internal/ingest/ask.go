@@ -93,7 +93,7 @@ func (c *Engine) readListIfWorthIt(ctx context.Context, vault archive.VaultID, e
 // fault it says nothing.
 func (c *Engine) readList(ctx context.Context, vault archive.VaultID) (map[archive.RemoteID]archive.Receipt, error) {
 	// A GET: a crash during it changes nothing, and the next start asks again.
-	records, err := c.cfg.Routes[ledger.Vault].Asker.StatusList(ctx, vault)
+	records, err := c.asker().StatusList(ctx, vault)
 	said := map[archive.RemoteID]archive.Receipt{}
 	for _, r := range records {
 		said[r.Remote] = r
@@ -220,7 +220,7 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 				}
 				// A GET: what it says counts only once the outcome is committed; a crash before that asks again.
 				noting, request := apicall.NoteRequests(ctx)
-				rc, err := c.cfg.Routes[ledger.Vault].Asker.Status(noting, vault, r)
+				rc, err := c.asker().Status(noting, vault, r)
 				rc.Request = request.Last()
 				if q.record(r, rc, err); err == nil {
 					c.statusLists.noteAnswered(vault, r)

@@ -101,7 +101,7 @@ func (d *askedService) upload(r archive.RemoteID, ends time.Time) ledger.Entry {
 	d.counting.Lock()
 	defer d.counting.Unlock()
 	d.uploads, d.ends[r], d.last[r] = append(d.uploads, r), ends, time.Now()
-	return ledger.Entry{Key: archive.NewKey(time.Now()), State: ledger.Uploaded, Vault: "V", Source: ledger.Claimed,
+	return ledger.Entry{Key: archive.NewKey(time.Now()), Route: ledger.Vault, State: ledger.Uploaded, Vault: "V", Source: ledger.Claimed,
 		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: r}, Fate: ledger.Stored}}}
 }
 

@@ -84,6 +84,7 @@ func New(cfg Config) *Engine {
 	c.disposable.left = map[string]int{}
 	c.unknownWords.logged = map[string]bool{}
 	for _, d := range cfg.Drops {
+		d.Route = cmp.Or(d.Route, ledger.Vault)
 		c.drops[d.Name] = d
 	}
 	c.lanes = engine.New(engine.Config[ledger.Entry, Target]{Key: func(e ledger.Entry) archive.Key { return e.Key }, Now: cfg.Now, LongestSleep: cfg.LongestSleep,
@@ -149,7 +150,7 @@ func (c *Engine) Run(ctx context.Context) error {
 // outlivesStop returns a context for the upload of an entry. It ends with ctx, or, where nobody can be asked what became of the upload, only
 // when all such uploads must end.
 func (c *Engine) outlivesStop(ctx context.Context, e ledger.Entry) (context.Context, context.CancelFunc) {
-	if c.routeOf(e).Asker != nil {
+	if wayOf(e).isAsked() {
 		return context.WithCancel(ctx)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -185,7 +186,7 @@ func (c *Engine) DrainUploads(ctx context.Context) {
 
 // isDraining reports whether no upload begins in a queue any more.
 func (c *Engine) isDraining(queue string) bool {
-	return c.draining.Load() && c.routeOfQueue(queue).Asker == nil
+	return c.draining.Load() && !wayOfRoute(routeOfQueue(queue)).isAsked()
 }
 
 // Wake has the engine look at once at what is due: a person acted on an entry, and
@@ -339,8 +340,8 @@ func (c *Engine) configuredDrop(e ledger.Entry) (Drop, error) {
 	if !ok {
 		return Drop{}, fmt.Errorf("drop %q is not configured any more; put it back, or its folders stay claimed", e.Drop)
 	}
-	if route := cmp.Or(e.Route, ledger.Vault); cmp.Or(d.Route, ledger.Vault) != route {
-		return Drop{}, fmt.Errorf("drop %q is configured with route %s; what it took before goes by route %s. Put that back until all of it has ended", e.Drop, d.Route, route)
+	if d.Route != e.Route {
+		return Drop{}, fmt.Errorf("drop %q is configured with route %s; what it took before goes by route %s. Put that back until all of it has ended", e.Drop, d.Route, e.Route)
 	}
 	return d, nil
 }

@@ -192,7 +192,7 @@ func TestTarget_ReadsWhatItWrites(t *testing.T) {
 // The queue of a target is the one that the ledger names.
 func TestTarget_QueuesAreTheLedgers(t *testing.T) {
 	t.Parallel()
-	e := ledger.Entry{Key: archive.NewKey(time.Unix(1, 0)), State: ledger.Discovered, Drop: "acme-in", Vault: "V-1"}
+	e := ledger.Entry{Key: archive.NewKey(time.Unix(1, 0)), Route: ledger.Vault, State: ledger.Discovered, Drop: "acme-in", Vault: "V-1"}
 	kit.Want(t, "queue of a drop", ingest.DropTarget(e.Drop).Queue(), ledger.QueueOf(e))
 	e.State = ledger.Packaged
 	kit.Want(t, "queue of a vault", ingest.AskTarget(e.Vault).Queue(), ledger.QueueOf(e))

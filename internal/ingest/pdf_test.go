@@ -26,7 +26,7 @@ func buildPDF(t *testing.T, pdf *service, drops ...string) *running {
 	r := build(t, &service{})
 	pdf.makeMaps()
 	pdf.crosses, pdf.serial = "none", 500_000 // its numbers are not the vault's
-	r.cfg.Routes[ledger.PDF] = ingest.Route{Client: pdf, Workers: 2, BatchSize: 1, RefusalPauses: true}
+	r.cfg.Routes[ledger.PDF] = ingest.Route{Client: pdf, Workers: 2, BatchSize: 1}
 	for _, name := range drops {
 		r.cfg.Drops = append(r.cfg.Drops, newDrop(name, ingest.Drop{Route: ledger.PDF}))
 	}

@@ -22,7 +22,7 @@ const maxBody = 4_000_000
 func (c *Engine) registerStep() engine.Step[ledger.Entry, Target] {
 	s := c.newStep(ledger.Register, c.registerWidth())
 	s.Terms = func(queue string) engine.Terms[Target] {
-		row := c.routeOfQueue(queue)
+		row := c.row(routeOfQueue(queue))
 		return engine.Terms[Target]{Target: targetOf(queue), Batch: row.BatchSize, Linger: row.BatchWait,
 			Slots: func() int { return c.callsAtOnce(registerTargetOfQueue(queue), c.registrationsAtOnce(queue)) }}
 	}
@@ -114,7 +114,7 @@ func (c *Engine) handOn(t *task, acts []ledger.Entry, outcome []ledger.Change) (
 		}
 		if next := t.HandOn(ledger.Upload.String(), t.Queue, store, change.Key); next != nil {
 			tasks[change.Key] = next
-			with[i].Events = []ledger.Event{got, uploadIntent(c.routeOfQueue(t.Queue), got.Ticket)}
+			with[i].Events = []ledger.Event{got, uploadIntent(c.row(routeOfQueue(t.Queue)), got.Ticket)}
 		}
 	}
 	return with, tasks
@@ -124,7 +124,7 @@ func (c *Engine) handOn(t *task, acts []ledger.Entry, outcome []ledger.Change) (
 // is uploaded by the worker's next slot, so there are as many as workers.
 func (c *Engine) registrationsAtOnce(queue string) int {
 	if _, is := dropServiceOfRoute(ledger.Route(queue)); is {
-		return c.routeOfQueue(queue).Workers
+		return c.row(routeOfQueue(queue)).Workers
 	}
 	return vaultCalls
 }
@@ -314,19 +314,9 @@ func (c *Engine) registerFaultChanges(asked []ledger.Entry, call uint64, err *ap
 	target := registerTargetOf(asked[0])
 	switch err.Outcome {
 	case apicall.Refused:
-		if !c.routeOf(asked[0]).RefusalPauses {
-			return c.splitRefusedBatch(asked, err)
-		}
-		// What was refused are addresses of the configuration: no document is to blame, and all of them wait.
-		c.openBreaker(target, causeOf(err), err.RetryAfter)
-		return c.changeEach(asked, func(ledger.Entry) ledger.Event {
-			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err)}
-		})
+		return wayOf(asked[0]).refused(c, asked, err)
 	case apicall.NotSent, apicall.NotProcessed:
-		c.openBreaker(target, causeOf(err), err.RetryAfter)
-		return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
-			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err)}
-		})
+		return c.pauseAfterRefusal(asked, err)
 	}
 	again := c.retryAt
 	switch {
@@ -338,6 +328,15 @@ func (c *Engine) registerFaultChanges(asked []ledger.Entry, call uint64, err *ap
 	}
 	return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 		return ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}
+	})
+}
+
+// pauseAfterRefusal pauses where no document is to blame: nothing was registered,
+// and all of them wait.
+func (c *Engine) pauseAfterRefusal(asked []ledger.Entry, err *apicall.Error) []ledger.Change {
+	c.openBreaker(registerTargetOf(asked[0]), causeOf(err), err.RetryAfter)
+	return c.changeEach(asked, func(ledger.Entry) ledger.Event {
+		return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err)}
 	})
 }
 
@@ -365,12 +364,8 @@ func (c *Engine) splitRefusedBatch(asked []ledger.Entry, err *apicall.Error) []l
 // document; the second time nothing more goes to that vault, or to that service, before a restart.
 func (c *Engine) noteMixUp(e ledger.Entry) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "target", registerTargetOf(e).String())
-	locked := registerTargetOf(e)
-	if !e.Route.HasVaults() {
-		locked = storeOf(e) // of all its drops: nothing is registered while nothing may be uploaded
-	}
 	if c.mixUps.count(ledger.ServiceQueueOf(e)) > 1 {
-		c.breakers.LockOpen(locked, ledger.Cause{Code: "cross-wired",
+		c.breakers.LockOpen(wayOf(e).locked(e), ledger.Cause{Code: "cross-wired",
 			Text: "the service mixed up documents twice; nothing is registered until vaultd is restarted. Ask the provider."}, c.cfg.Now().Wall)
 	}
 }

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"time"
 
@@ -13,31 +12,39 @@ import (
 // Route is how the documents of one route reach their service: a row of the engine's table.
 type Route struct {
 	Client Client
-	Sender Sender // of a route whose service notifies, see [ledger.Route.IsNotified]; Client and Asker are nil then
+	Sender Sender // of a route whose service notifies; Client and Asker are nil then
 	// Recipients checks whom the documents of a Sender go to, before anything of them is sent; nil: nobody is asked.
 	Recipients     RecipientChecker
 	RequiresListed bool          // a document waits while its recipient is not listed; false: it is sent all the same, and people are told
-	Asker          Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
+	Asker          Asker         // nil: nobody can be asked what became of a document, which is delivered once the store took it
 	Workers        int           // uploads at once; a vault in which none runs may always begin one
 	BatchSize      int           // documents in one registration
 	BatchWait      time.Duration // for a batch to fill
-	// RefusalPauses: a registration holds nothing but what is configured, so a refusal of one is never the document's fault.
-	RefusalPauses bool
 	// RepeatsUpload: the same bytes may go to the same address again where nobody answered the first upload and nobody can be asked.
 	// The entry is flagged then.
 	RepeatsUpload bool
 }
 
 // routeOf returns the row of an entry's route.
-func (c *Engine) routeOf(e ledger.Entry) Route { return c.cfg.Routes[cmp.Or(e.Route, ledger.Vault)] }
+func (c *Engine) routeOf(e ledger.Entry) Route { return c.row(e.Route) }
 
-// routeOfQueue returns the row of the route whose service calls wait in a queue; for a drop's queue, that of the vault.
-func (c *Engine) routeOfQueue(queue string) Route {
-	if row, is := c.cfg.Routes[ledger.Route(queue)]; is {
-		return row
+func (c *Engine) row(r ledger.Route) Route { return c.cfg.Routes[r] }
+
+// routeOfQueue returns the route whose service calls wait in a queue; of a drop's queue, the vault.
+func routeOfQueue(queue string) ledger.Route {
+	if r := ledger.Route(queue); slices.Contains(ledger.Routes(), r) {
+		return r
 	}
-	return c.cfg.Routes[ledger.Vault]
+	return ledger.Vault
 }
+
+// wayOf returns how an entry goes.
+func wayOf(e ledger.Entry) way { return wayOfRoute(e.Route) }
+
+func wayOfRoute(r ledger.Route) way { return ways[r] }
+
+// asker is who is asked about documents of the archive.
+func (c *Engine) asker() Asker { return c.row(ledger.Vault).Asker }
 
 // sumWorkers returns how many uploads of all routes may be under way at once.
 func (c *Engine) sumWorkers() (n int) {

@@ -120,7 +120,7 @@ func (c *Engine) sealFolder(ctx context.Context, e ledger.Entry) []ledger.Change
 		}
 		return c.sealFaultChanges(d, e, err)
 	}
-	return c.sealByIdentity(d, e, packed)
+	return wayOf(e).seal(c, d, e, packed)
 }
 
 // settleTime doubles how long a taken folder that changed again must be quiet: its writer holds it open, and pauses for
@@ -165,14 +165,9 @@ func (c *Engine) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 	return cause
 }
 
-// sealByIdentity lets the packed folder on, unless its identity is another entry's.
-func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Change {
-	switch {
-	case d.SendsAgain:
-		return c.sealNextGeneration(d, e, p)
-	case e.Route.IsNotified():
-		return c.sealForNetwork(d, e, p)
-	}
+// sealDerived lets the packed folder on, unless its identity is another entry's:
+// it may get a later one where another document's sidecar names that.
+func (c *Engine) sealDerived(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	derived := p.Sealed.ID
 	for n, id := range derived.Derivations() {
 		p.Sealed.ID = id

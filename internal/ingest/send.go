@@ -14,7 +14,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Sender takes the documents of a route whose numbers are ours to their service: see [ledger.Route.IsNotified]. Its errors are
+// Sender takes the documents of a route whose numbers are ours to their service. Its errors are
 // *apicall.Error, but for those of Compose.
 type Sender interface {
 	// StoreFile stores one file of a package at the service, and returns the service's number of it. Bytes with another digest than

@@ -34,7 +34,7 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 	c := New(Config{Ledger: l, Routes: map[ledger.Route]Route{ledger.Vault: {Workers: 4}}, Planner: &window.Planner{Workers: 4}, Now: func() archive.Instant { return now }, Log: slog.New(slog.DiscardHandler)})
 	var es []ledger.Entry
 	for n := range byte(20) {
-		es = append(es, ledger.Entry{Key: archive.Key{n}, State: ledger.Registered, Vault: "V", Package: archive.Package{Size: 1}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Sent: now}}}})
+		es = append(es, ledger.Entry{Key: archive.Key{n}, Route: ledger.Vault, State: ledger.Registered, Vault: "V", Package: archive.Package{Size: 1}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Sent: now}}}})
 	}
 	c.uploadStep().Start(&task{Admission: admission{Most: lateBatch, Kind: uint8(windowOver)}, Jobs: es, Now: now, Queue: "vault V"})
 	over := 0

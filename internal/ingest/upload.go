@@ -20,33 +20,27 @@ import (
 func (c *Engine) uploadStep() engine.Step[ledger.Entry, Target] {
 	s := c.newStep(ledger.Upload, c.sumWorkers())
 	s.Terms = func(queue string) engine.Terms[Target] {
-		row := c.routeOfQueue(queue)
-		terms := engine.Terms[Target]{Batch: lateBatch, Ahead: 256, Slots: func() int { return c.callsAtOnce(uploadTargetOf(queue), row.Workers) }}
-		if row.Sender == nil && row.Asker == nil {
-			// After a crash an upload that was announced counts as one that may have been made, and nobody can be asked: no more of them are
-			// announced than there are slots, beside those whose outcome is being committed.
-			terms.Ahead = 0
-		}
-		return terms
+		route := routeOfQueue(queue)
+		return engine.Terms[Target]{Batch: lateBatch, Ahead: wayOfRoute(route).ahead(), Slots: func() int { return c.callsAtOnce(uploadTargetOf(queue), c.row(route).Workers) }}
 	}
 	s.Admit = func(queue string, now archive.Instant) (func(ledger.Entry) admission, error) {
 		if c.isHeld() || c.isDraining(queue) {
 			return nil, nil
 		}
-		return func(e ledger.Entry) admission { return c.admitUpload(e, now) }, nil
+		return func(e ledger.Entry) admission { return wayOf(e).admit(c, e, now) }, nil
 	}
-	s.MayBegin = c.beginUpload
-	s.Start = func(t *task) func(context.Context) {
-		if t.Jobs[0].Route.IsNotified() {
-			return func(ctx context.Context) { c.send(ctx, t) }
-		}
-		intent := c.announce(t, func(e ledger.Entry) ([]ledger.Event, bool, error) {
-			evs, act := c.intendToUpload(e, whyNot(t.Kind))
-			return evs, act, nil
-		})
-		return func(ctx context.Context) { c.upload(ctx, t, intent.wait()) }
-	}
+	s.MayBegin = func(e ledger.Entry, alone bool) bool { return wayOf(e).book(c, e, alone) }
+	s.Start = func(t *task) func(context.Context) { return wayOf(t.Jobs[0]).start(c, t) }
 	return s
+}
+
+// startUpload announces uploads, and returns what makes them.
+func (c *Engine) startUpload(t *task) func(context.Context) {
+	intent := c.announce(t, func(e ledger.Entry) ([]ledger.Event, bool, error) {
+		evs, act := c.intendToUpload(e, whyNot(t.Kind))
+		return evs, act, nil
+	})
+	return func(ctx context.Context) { c.upload(ctx, t, intent.wait()) }
 }
 
 // upload sends the package of an entry whose intent is committed.
@@ -175,11 +169,7 @@ func (c *Engine) takenUpload(e ledger.Entry, taken ledger.UploadAccepted, pkg ar
 	if !c.isTrustworthyETag(etag, pkg) {
 		return c.unansweredUpload(e, c.retryInWindow(e, c.retryAt(e)), ledger.Cause{Code: "etag-differs", Text: "the store answered with the MD5 of other bytes"})
 	}
-	if !e.Route.IsAsked() { // no later word comes
-		return ledger.DeliveryConfirmed{Sent: taken.Sent, Seal: taken.Seal, Request: taken.Request}
-	}
-	taken.NotBefore = c.nextPollAt(e)
-	return taken
+	return wayOf(e).taken(taken, c.nextPollAt(e))
 }
 
 // clockCheckInterval is how often an upload under way reads the boot clock. A timer stands
@@ -233,7 +223,7 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 	}
 	target, again := storeOf(e), c.retryAt(e)
 	switch {
-	case err.Outcome == apicall.OutcomeUnknown && !c.mayRepeatUpload(e): // the document waits for a person, and so would each one after it
+	case err.Outcome == apicall.OutcomeUnknown && !wayOf(e).mayRepeat(c.routeOf(e)): // the document waits for a person, and so would each one after it
 		c.isTooMuch(target, call)
 		c.pauseInDoubt(target, causeOf(err), err.RetryAfter)
 	case isOverload(err):
@@ -305,15 +295,10 @@ func (c *Engine) ResumeUploads(store Target) bool {
 // MayResumeUploads reports whether the uploads to a store are paused in such a way that a person can let them go on.
 func (c *Engine) MayResumeUploads(store Target) bool { return c.breakers.MayResume(store) }
 
-// mayRepeatUpload reports whether the same bytes may go to the same address again where nobody knows what became of the first time.
-func (c *Engine) mayRepeatUpload(e ledger.Entry) bool {
-	return e.Route.IsAsked() || c.routeOf(e).RepeatsUpload
-}
-
 // unansweredUpload returns what follows from an upload of which nobody knows what became: the same bytes go again to the same address, or,
 // where the service may process them twice and cannot be asked, a person decides.
 func (c *Engine) unansweredUpload(e ledger.Entry, again time.Time, why ledger.Cause) ledger.Event {
-	return ledger.UploadUnanswered{NotBefore: again, Cause: why, NoRepeat: !c.mayRepeatUpload(e)}
+	return ledger.UploadUnanswered{NotBefore: again, Cause: why, NoRepeat: !wayOf(e).mayRepeat(c.routeOf(e))}
 }
 
 // maxRefusedWait is how long a document whose package the store refuses waits at most for its next registration.

@@ -137,7 +137,7 @@ func (c *checker) place(pos token.Pos) (file string, line int) {
 
 // rowTypes are what a route's row consists of, in the tables that there are.
 var rowTypes = []string{
-	"vaultd/internal/ledger.routeRow", "vaultd/internal/ledger.evidence", "vaultd/internal/ingest.Route", "vaultd/internal/present.Words",
+	"vaultd/internal/ledger.routeRow", "vaultd/internal/ledger.evidence", "vaultd/internal/ingest.Route", "vaultd/internal/ingest.way", "vaultd/internal/present.Words",
 	"vaultd/internal/dropwork.form", "vaultd/internal/recovery.form",
 }
 

@@ -47,7 +47,7 @@ func (w *world) addPDFDrop(s setup, dc *daemon.Config) {
 	api, store, err := apicall.New(cc)
 	kit.Must(w.t, err)
 	dc.Routes = map[ledger.Route]ingest.Route{ledger.PDF: {Client: pdfapi.New(pdfapi.Config{API: api, Store: store, Now: dc.Now, Path: s.pdf.path}),
-		Workers: cmp.Or(s.pdf.workers, 2), BatchSize: 1, RefusalPauses: true, RepeatsUpload: s.pdf.repeatsPut}}
+		Workers: cmp.Or(s.pdf.workers, 2), BatchSize: 1, RepeatsUpload: s.pdf.repeatsPut}}
 	scans := w.scans()
 	kit.Must(w.t, os.Mkdir(scans, 0o770))
 	dc.Drops = append(dc.Drops, dropwork.Settings{Name: "scans", Path: scans, Route: ledger.PDF, Receiving: receiving, Notify: "clerk@acme.example",

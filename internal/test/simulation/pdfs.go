@@ -101,7 +101,7 @@ func (w *World) addPDFs(cfg *daemon.Config, l *life, api *apicall.API, store *ap
 	own, err := api.WithAuth(auth)
 	w.failOn(err)
 	cfg.Routes = map[ledger.Route]ingest.Route{ledger.PDF: {Client: pdfapi.New(pdfapi.Config{API: own, Store: store, Now: l.now}),
-		Workers: max(p.Workers, 1), BatchSize: 1, RefusalPauses: true, RepeatsUpload: p.RepeatsPut}}
+		Workers: max(p.Workers, 1), BatchSize: 1, RepeatsUpload: p.RepeatsPut}}
 	for i, d := range p.Drops {
 		at := w.cfg.Vaults + i
 		cfg.Drops = append(cfg.Drops, dropwork.Settings{Name: w.dropName(at), Path: w.DropPath(at), Route: ledger.PDF,
