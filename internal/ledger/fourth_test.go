@@ -148,6 +148,9 @@ func TestRoute_I12_EachTakesItsOwnEvidence(t *testing.T) {
 			Registrations: []Registration{{Ticket: ticket("1"), Fate: MaybeStored, UploadIntents: 1}}}
 		for of, evs := range evidenceOf {
 			_, err := Transition(e, evs[0], at(0))
+			e.State = Delivered
+			kit.Want(t, string(r)+": may be copied", e.MayBeCopied(), r == Network)
+			e.State = Sending
 			kit.Check(t, (err == nil) == (of == r) && (err == nil || errors.Is(err, ErrIllegal)), "%s of %s on %s: %v, want it allowed: %v", evs[0].JournalName(), of, r, err, of == r)
 		}
 	}

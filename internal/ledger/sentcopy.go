@@ -13,9 +13,10 @@ import (
 const CauseCopyWaits = "copy-waits"
 
 // MayBeCopied reports whether a copy of the document may be made: it is
-// delivered, there is none, and the package is not removed yet.
+// delivered under a number of ours, by which the archive knows the copy, there is
+// none, and the package is not removed yet.
 func (e Entry) MayBeCopied() bool {
-	return e.State == Delivered && !e.Copied && e.Source == Claimed && !e.NeedsReconcile
+	return e.OwnNumber() != "" && e.State == Delivered && !e.Copied && e.Source == Claimed && !e.NeedsReconcile
 }
 
 // CopyPut says that a copy of the document lies in a drop folder of the archive, or was taken from there. Its identity there follows from its
