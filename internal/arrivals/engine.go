@@ -137,7 +137,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		return err
 	})
-	if err := cmp.Or(g.Wait(), context.Cause(running)); err != nil && ctx.Err() == nil {
+	waited := g.Wait()
+	// Where a task ended the work, that others were cancelled tells nothing.
+	if err := cmp.Or(context.Cause(running), waited); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("take in what is of the kind %s: %w", e.kind, err)
 	}
 	return nil
