@@ -34,9 +34,9 @@ type SentFile struct {
 }
 
 // isToBeCopied reports whether the archive is to have a copy of the document
-// now: a Sender sent it, so its package has what was sent, file by file.
+// now.
 func (c *Engine) isToBeCopied(e ledger.Entry) bool {
-	return c.cfg.Copies != nil && c.routeOf(e).Sender != nil && e.MayBeCopied()
+	return c.cfg.Copies != nil && e.MayBeCopied()
 }
 
 // errNotAsSent says that what was sent can be read nowhere any more.
