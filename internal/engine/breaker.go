@@ -12,7 +12,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Pause says why a circuit breaker is not closed.
+// Pause says why a circuit breaker is open or half-open.
 type Pause[T Target] struct {
 	Target T
 	Since  time.Time
@@ -53,10 +53,10 @@ func doubtPause(inARow int) time.Duration {
 // while, which doubles with each fault. Then it is half-open: one task goes out as a probe. A success closes it,
 // but not before the time that the other side asked for.
 //
-// Nothing of this is stored. After a restart all breakers are closed, and the first call finds out.
+// It is all in memory. After a restart all breakers are closed, and the first call finds out.
 type Breakers[T Target] struct {
 	mu     sync.Mutex
-	by     map[T]*breaker[T] // those that are not closed; guarded by mu
+	by     map[T]*breaker[T] // open and half-open ones; guarded by mu
 	faults map[T]int         // in a row, too few to open a breaker; guarded by mu
 	doubts map[T]int         // uploads in a row of which nobody knows what became; guarded by mu
 }
@@ -182,7 +182,7 @@ func (b *Breakers[T]) IsClosed(t T) bool {
 	return b.by[t] == nil
 }
 
-// CauseOf returns why a breaker is not closed.
+// CauseOf returns why a breaker is open.
 func (b *Breakers[T]) CauseOf(t T) (c ledger.Cause, isOpen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -308,7 +308,7 @@ func (b *Breakers[T]) endProbe(t T, now time.Time) {
 	}
 }
 
-// List returns all breakers that are not closed, in the order of their targets.
+// List returns all breakers that are open or half-open, in the order of their targets.
 func (b *Breakers[T]) List() []Pause[T] {
 	b.mu.Lock()
 	defer b.mu.Unlock()

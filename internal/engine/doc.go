@@ -14,6 +14,6 @@
 // breaker of its target ([Breakers]), and an overload lets fewer calls go at once
 // ([Limiters]).
 //
-// Nothing here is stored. After a crash the next start asks what is due, and
+// All of it is in memory. After a crash the next start asks what is due, and
 // closed breakers find out again what works.
 package engine

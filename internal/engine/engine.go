@@ -84,14 +84,14 @@ type Engine[J any, T Target] struct {
 	wake     chan struct{}             // size 1: a lane was woken
 	relist   atomic.Bool               // queues may have appeared, and every lane is looked at
 	lookedAt atomic.Pointer[time.Time] // when the dispatcher last found out what to start
-	tasks    sync.WaitGroup            // tasks that have not ended
+	tasks    sync.WaitGroup            // tasks under way
 
 	next time.Duration // when the first lane has something due, or earlier, on the boot clock; 0: none has. Of the dispatcher alone
 
 	mu       sync.Mutex // guards all below, the slots of the steps, and what the lanes say
 	lanes    map[laneID]*Lane[J, T]
-	handedOn []*Task[J, T] // that the dispatcher does not know yet
-	ended    []*Task[J, T] // that it has not forgotten
+	handedOn []*Task[J, T] // of which the dispatcher has yet to take note
+	ended    []*Task[J, T] // of whose ends it has yet to take note
 	woken    []*Lane[J, T] // to be looked at
 	closed   bool          // nothing begins any more
 }
@@ -145,7 +145,7 @@ func (e *Engine[J, T]) Dispatch(stop, work context.Context) error {
 	}
 }
 
-// Wait returns when no task is under way any more. Dispatch must have returned.
+// Wait returns when all tasks have ended. Dispatch must have returned.
 func (e *Engine[J, T]) Wait() { e.tasks.Wait() }
 
 // WakeAll has the dispatcher look soon at what is due in every queue. It waits for

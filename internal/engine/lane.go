@@ -22,10 +22,10 @@ type Lane[J any, T Target] struct {
 
 	// Guarded by the engine's mu:
 	woken     bool
-	handedOn  map[archive.Key]bool // jobs of tasks of which the dispatcher has not taken note
+	handedOn  map[archive.Key]bool // jobs of tasks of which the dispatcher has yet to take note
 	lacksRoom bool                 // something that is due was not taken: there was no room for it
-	inFlight  int                  // tasks that have not ended
-	before    int                  // of them, those that have no slot yet
+	inFlight  int                  // tasks under way
+	before    int                  // of them, those before their slot
 	doing     int                  // of them, those that have a slot
 	waiting   []*Task[J, T]        // for a slot
 	usualTime time.Duration        // that a task has its slot; 0: none had one yet
