@@ -40,6 +40,7 @@ type service struct {
 	changed int // how often the table definition was changed
 
 	beforeAcknowledge func(archive.ExtractID) // nil: nothing is looked at
+	takes             time.Duration           // of a download
 }
 
 type kept struct {
@@ -151,7 +152,7 @@ func (s *service) Download(ctx context.Context, f archive.ExtractFile, w io.Writ
 		k.sent[f.Name] = true
 		return nil
 	})
-	<-time.After(time.Second) // of the bubble: downloads overlap once their first byte is here
+	<-time.After(time.Second + s.takes) // of the bubble: downloads overlap once their first byte is here
 	return n, err
 }
 
@@ -395,6 +396,25 @@ func TestIntake_I11_DownloadsUsed(t *testing.T) {
 		})
 		_ = h.live(2 * time.Hour)
 		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// I11: the list leaves an extract out while a file of it is being downloaded. The file
+// is held, and is not downloaded again.
+func TestIntake_I11_LeftOutDuringADownload(t *testing.T) {
+	inHouse(t, func(t *testing.T, h *house) {
+		h.svc.add("4711", "a")
+		h.svc.takes = 90 * time.Minute // a list is taken each hour
+		h.svc.fault = func(op string) (error, error) {
+			if op == "download" {
+				h.svc.order = nil
+			}
+			return nil, nil
+		}
+		kit.Must(t, h.live(10*time.Hour))
+		a := h.want("4711", arrival.Acknowledged)
+		kit.Check(t, a.Gone, "the extract was never left out, want it to be: the test shows nothing")
+		kit.Want(t, "downloads of its file", h.svc.have["4711"].downloads["a"], 1)
 	})
 }
 

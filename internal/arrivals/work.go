@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -65,6 +66,9 @@ func (w *work) doDueSteps(ctx context.Context) error {
 			return nil
 		}
 		if errors.Is(err, errStale) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			delete(w.put, w.a.Key) // it may be fetched again: what is in the drop folder is asked again
 			return nil
 		}
 		if err != nil {
@@ -78,11 +82,35 @@ func (w *work) doDueSteps(ctx context.Context) error {
 func (e *Engine) apply(ctx context.Context, a arrival.Arrival, evs ...arrival.Event) (arrival.Arrival, error) {
 	// An outcome is recorded even while the program ends: a lost outcome
 	// would cost another download. However slow the disk is, it is waited for.
-	next, err := e.ledger.ApplyArrival(context.WithoutCancel(ctx), arrival.Change{Key: a.Key, Rev: a.Rev, Events: evs, At: e.now()})
-	if _, stale := errors.AsType[*ledger.StaleError](err); stale {
-		return a, errStale
+	ctx = context.WithoutCancel(ctx)
+	next, err := e.ledger.ApplyArrival(ctx, arrival.Change{Key: a.Key, Rev: a.Rev, Events: evs, At: e.now()})
+	stale, is := errors.AsType[*ledger.StaleError](err)
+	if !is {
+		return next, err
 	}
-	return next, err
+	// What certainly happened is recorded all the same, as a list that was read
+	// beside a download may have changed the arrival. The next look decides the rest.
+	facts := slices.DeleteFunc(slices.Clone(evs), func(ev arrival.Event) bool { return !isFact(ev) })
+	for tries := 0; is && len(facts) > 0 && tries < 5; tries++ {
+		_, err = e.ledger.ApplyArrival(ctx, arrival.Change{Key: a.Key, Rev: stale.Have, Events: facts, At: e.now()})
+		stale, is = errors.AsType[*ledger.StaleError](err)
+	}
+	if len(facts) > 0 && err != nil {
+		e.Log.Warn("what became of an arrival could not be recorded, because somebody else changed it; it is done again", "kind", e.kind, "item", a.Item, "err", err)
+	}
+	if err != nil && !is && !errors.Is(err, ledger.ErrIllegal) {
+		return a, err
+	}
+	return a, errStale
+}
+
+// isFact reports whether an event says what certainly happened outside.
+func isFact(ev arrival.Event) bool {
+	switch ev.(type) {
+	case arrival.DocumentHeld, arrival.FileHeld, arrival.ConfirmationTaken, arrival.AcknowledgementTaken:
+		return true
+	}
+	return false
 }
 
 // commit commits events and goes on with the arrival that they made.
