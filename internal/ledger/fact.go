@@ -64,6 +64,8 @@ func isFact(ev Event) bool {
 	switch ev.(type) {
 	case RegistrationFound, StatusSeen, NotificationSeen, TicketShared, OutcomeLate, ContentCompared, ContentDiffered:
 		return true
+	case Placed, Disposed, Superseded: // the folder was moved or removed, or its correction was taken, whatever was committed meanwhile
+		return true
 	}
 	_, isWord := ActorOf(ev)
 	return isWord || isOutcome(ev)

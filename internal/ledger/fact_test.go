@@ -182,3 +182,35 @@ func TestFact_I9_ALateTicketIsListed(t *testing.T) {
 		t.Errorf("%s, registrations %+v, want it %s with an unused one of generation 0 without an address", e.State, e.Registrations, Registering)
 	}
 }
+
+// I12: the folder of an entry is moved, removed or corrected while somebody else
+// changes the entry. What became of it is recorded all the same.
+func TestFact_I12_WhatBecameOfASource(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		source Source
+		ev     Event
+		want   Source
+	}{
+		"Moved":    {Disposing, Disposed{Dest: "2026/Otto 9"}, Moved},
+		"Removed":  {Disposing, Disposed{}, Gone},
+		"Kept":     {Keeping, Placed{}, Kept},
+		"Returned": {Returning, Placed{}, Returned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := Entry{Rev: 8, State: Archived, Source: row.source, Hold: true}
+			if row.source == Returning {
+				stored.State = Rejected
+			}
+			evs, err := Change{Rev: 7, Fact: true, Events: []Event{row.ev}}.EventsOn(stored)
+			kit.Must(t, err)
+			kit.Need(t, len(evs) == 1, "events on the entry that moved on = %v, want what became of its folder", evs)
+			after, err := Transition(stored, evs[0], archive.Instant{})
+			kit.Must(t, err)
+			kit.Want(t, "source", after.Source, row.want)
+		})
+	}
+	evs, err := Change{Rev: 7, Fact: true, Events: []Event{Superseded{By: archive.Key{1}}}}.EventsOn(Entry{Rev: 8, State: Rejected})
+	kit.Must(t, err)
+	kit.Want(t, "events on a rejection whose correction was taken", len(evs), 1)
+}
