@@ -300,7 +300,10 @@ func (e *Engine[J, T]) takeWoken() []*Lane[J, T] {
 		e.next = 0
 		for _, l := range e.lanes {
 			if l.next != 0 && now >= l.next {
-				e.wakeLane(l)
+				if !l.woken {
+					l.woken = true
+					e.woken = append(e.woken, l)
+				}
 			} else {
 				e.next = sooner(e.next, l.next)
 			}

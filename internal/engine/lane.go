@@ -187,7 +187,10 @@ func (e *Engine[J, T]) start(t *Task[J, T], work context.Context) {
 // UnderWay calls fn with each job of a step that the dispatcher took and that has not
 // ended, as it was then. Only functions that the dispatcher calls may call it.
 func (e *Engine[J, T]) UnderWay(step string, fn func(queue string, j J)) {
-	for _, l := range e.slotsOf(step).lanes {
+	e.mu.Lock()
+	lanes := slices.Clone(e.slotsOf(step).lanes) // a commit may add one meanwhile
+	e.mu.Unlock()
+	for _, l := range lanes {
 		for _, t := range l.running {
 			for _, j := range t.Jobs {
 				fn(l.Queue, j)
@@ -211,6 +214,10 @@ func (e *Engine[J, T]) book(t *Task[J, T]) {
 // documents a second in place of 530, and 0.96 syncs a document in place of 0.046
 // (BenchmarkEngine).
 const readyTime = 50 * time.Millisecond
+
+// maxAhead bounds the tasks of a step that wait for a slot, of all lanes together,
+// beside one for each lane: each has a goroutine.
+const maxAhead = 512
 
 // maxCommitting bounds the outcomes of a step that the ledger has not committed yet.
 const maxCommitting = 512
@@ -236,7 +243,7 @@ func (e *Engine[J, T]) freeTasksOf(l *Lane[J, T], most int) int {
 		ahead = int(min(time.Duration(l.Ahead), time.Duration(most)*readyTime/l.usualTime))
 	}
 	free := l.Width - l.slots.doing - l.slots.before
-	return max(0, ahead-l.before, min(max(free, 1-l.before), most-l.before-l.doing))
+	return max(0, min(ahead-l.before, maxAhead-l.slots.before), min(max(free, 1-l.before), most-l.before-l.doing))
 }
 
 // slotLimit returns how many tasks of the lane may have a slot at once.

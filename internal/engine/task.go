@@ -155,7 +155,7 @@ func (e *Engine[J, T]) giveNextSlot(s *slots[J, T]) bool {
 		if len(l.waiting) == 0 || !e.closed && !l.mayBegin(l.waiting[0].first) {
 			continue
 		}
-		// In the order in which the intents were committed: a ticket that came first ends first.
+		// In the order in which they came: a ticket that came first ends first.
 		t := l.waiting[0]
 		l.waiting[0] = nil // the array behind the slice lives on, and would keep the task's jobs in memory
 		l.waiting = l.waiting[1:]

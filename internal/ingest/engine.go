@@ -54,12 +54,13 @@ type Config struct {
 
 // Engine runs the steps of every entry.
 type Engine struct {
-	cfg      Config
-	drops    map[string]Drop
-	lanes    *engine.Engine[ledger.Entry, Target]
-	breakers *engine.Breakers[Target] // those of the lanes
-	unasked  chan struct{}            // closed when uploads that nobody can be asked about must end
-	draining atomic.Bool              // no upload that nobody can be asked about begins any more
+	cfg       Config
+	drops     map[string]Drop
+	lanes     *engine.Engine[ledger.Entry, Target]
+	breakers  *engine.Breakers[Target] // those of the lanes
+	unasked   chan struct{}            // closed when uploads that nobody can be asked about must end
+	composing sync.Mutex               // held while what is to be announced is read out of a package of the network
+	draining  atomic.Bool              // no upload that nobody can be asked about begins any more
 
 	// What the engine remembers of this run. A restart forgets it; the types say what that costs.
 	md5ETags        atomic.Bool // the store was seen to answer with MD5 ETags

@@ -174,8 +174,9 @@ func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time, 
 // as registering holds nothing yet, and does not count.
 func (c *Engine) tickets(queue string) (own int, sizes []int64, err error) {
 	seen := map[archive.Key]bool{}
+	counts := func(of string) bool { return of == queue || c.breakers.IsClosed(uploadTargetOf(of)) }
 	count := func(of string, e ledger.Entry) {
-		if seen[e.Key] || of != queue && !c.breakers.IsClosed(uploadTargetOf(of)) {
+		if seen[e.Key] || !counts(of) {
 			return
 		}
 		seen[e.Key] = true
@@ -187,6 +188,9 @@ func (c *Engine) tickets(queue string) (own int, sizes []int64, err error) {
 	c.lanes.UnderWay(ledger.Register.String(), count)
 	queues, err := c.cfg.Index.Queues(ledger.Upload)
 	for _, of := range queues {
+		if !counts(of) { // hundreds of tickets may wait for a store that is away: they are not read
+			continue
+		}
 		_, _, errDue := c.cfg.Index.DueInQueue(ledger.Upload, of, c.farAway(), 1, nil, func(e ledger.Entry) bool {
 			if e.State > ledger.Registering { // else it needs no ticket
 				count(of, e)

@@ -45,30 +45,36 @@ const maxWaiting = 2000
 // as it is, and is looked at again when a package leaves.
 func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry) admission, error) {
 	d, known := c.drops[dropOf(queue)]
-	// A drop may have been given to another vault since some of its folders came.
-	fits := map[string]bool{}
-	hasRoom := func(service string) (bool, error) {
-		if room, asked := fits[service]; asked {
-			return room, nil
+	own := ledger.ServiceQueue(d.Route, string(d.Vault))
+	if known {
+		n, err := c.countWaiting(own)
+		if err != nil || n >= maxWaiting || !c.hasSpace(own) {
+			return nil, err
 		}
-		n, err := c.countWaiting(service)
-		fits[service] = err == nil && n < maxWaiting && c.hasSpace(service)
-		return fits[service], err
 	}
-	if room, err := hasRoom(ledger.ServiceQueue(d.Route, string(d.Vault))); known && !room || err != nil {
-		return nil, err
-	}
+	// A drop may have been given to another vault since some of its folders came. Of that one only the space counts: this is asked while the
+	// ledger is read.
+	fits := map[string]bool{own: known}
 	return func(e ledger.Entry) admission {
-		room, _ := hasRoom(ledger.ServiceQueueOf(e)) // an error is met again, by the look at that queue
+		service := ledger.ServiceQueueOf(e)
+		room, asked := fits[service]
+		if !asked {
+			room = c.hasSpace(service)
+			fits[service] = room
+		}
 		return admission{No: !room, Target: targetOf(queue), Most: 1}
 	}, nil
 }
 
-// countWaiting counts the sealed packages of a service queue that wait for a ticket or for their upload. Those that a person must let go
+// countWaiting counts the sealed packages of a service queue that wait for a ticket or for their upload, up to maxWaiting. Those that a person must let go
 // first are not due, and do not count: they would keep the others from being packed.
 func (c *Engine) countWaiting(queue string) (n int, err error) {
 	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
-		_, _, errDue := c.cfg.Index.DueInQueue(s, queue, c.farAway(), 1, func(archive.Key) bool { n++; return true }, nil)
+		if n >= maxWaiting {
+			break
+		}
+		// The first one that is not skipped ends the walk.
+		_, _, errDue := c.cfg.Index.DueInQueue(s, queue, c.farAway(), 1, func(archive.Key) bool { n++; return n < maxWaiting }, nil)
 		err = errors.Join(err, errDue)
 	}
 	return n, err

@@ -34,7 +34,10 @@ type Sender interface {
 // send does what is due next for a document of the network: it announces and does one act, or prepares what must be there before that. What
 // is announced is read out of the package, on the task's own goroutine.
 func (c *Engine) send(ctx context.Context, t *task) {
+	// One after the other: it holds the package's document in memory.
+	c.composing.Lock()
 	intent := c.announce(t, c.intendSend)
+	c.composing.Unlock()
 	acts := intent.wait()
 	if len(acts) == 0 {
 		return
