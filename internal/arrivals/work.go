@@ -96,7 +96,7 @@ func (e *Engine) apply(ctx context.Context, a arrival.Arrival, evs ...arrival.Ev
 		stale, is = errors.AsType[*ledger.StaleError](err)
 	}
 	if len(facts) > 0 && err != nil {
-		e.Log.Warn("what became of an arrival could not be recorded, because somebody else changed it; it is done again", "kind", e.kind, "item", a.Item, "err", err)
+		e.Log.Warn("what became of an arrival could not be recorded, because it was changed meanwhile; it is done again", "kind", e.kind, "item", a.Item, "err", err)
 	}
 	if err != nil && !is && !errors.Is(err, ledger.ErrIllegal) {
 		return a, err

@@ -154,5 +154,5 @@ func (ev OutcomeLate) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// contradict notes that somebody told what does not agree with the entry.
+// contradict notes a word that does not agree with the entry.
 func (e *Entry) contradict() { e.Contradicted, e.Resolved = true, false }

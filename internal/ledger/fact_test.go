@@ -183,7 +183,7 @@ func TestFact_I9_ALateTicketIsListed(t *testing.T) {
 	}
 }
 
-// I12: the folder of an entry is moved, removed or corrected while somebody else
+// I12: the folder of an entry is moved, removed or corrected while an operator
 // changes the entry. What became of it is recorded all the same.
 func TestFact_I12_WhatBecameOfASource(t *testing.T) {
 	t.Parallel()
