@@ -2,8 +2,7 @@ package archive
 
 import "errors"
 
-// What a folder on the disk may say to who works on it, though no document is
-// at fault.
+// Answers of a folder on the disk that blame no document.
 var (
 	// ErrChanged says that the folder changed while it was read: let it settle
 	// and read it again. It is wrapped with the name of what changed.

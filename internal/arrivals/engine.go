@@ -138,7 +138,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	})
 	waited := g.Wait()
-	// Where a task ended the work, that others were cancelled tells nothing.
+	// The fault of the task that ended the work comes first: it cancelled the others.
 	if err := cmp.Or(context.Cause(running), waited); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("take in what is of the kind %s: %w", e.kind, err)
 	}

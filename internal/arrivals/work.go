@@ -88,8 +88,8 @@ func (e *Engine) apply(ctx context.Context, a arrival.Arrival, evs ...arrival.Ev
 	if !is {
 		return next, err
 	}
-	// What certainly happened is recorded all the same, as a list that was read
-	// beside a download may have changed the arrival. The next look decides the rest.
+	// Facts are recorded all the same: a list that was read during a download may
+	// have changed the arrival. The next look decides the rest.
 	facts := slices.DeleteFunc(slices.Clone(evs), func(ev arrival.Event) bool { return !isFact(ev) })
 	for tries := 0; is && len(facts) > 0 && tries < 5; tries++ {
 		_, err = e.ledger.ApplyArrival(ctx, arrival.Change{Key: a.Key, Rev: stale.Have, Events: facts, At: e.now()})

@@ -103,8 +103,8 @@ func (documents) build(ctx context.Context, s Settings, e ledger.Entry, root *os
 	rules := s.networkRules()
 	rules.Folder = e.Folder
 	if e.WasSealed() {
-		// What its files are is in its document since then, and it is not
-		// judged by what a document may hold today: its digest is.
+		// Its document says since then what its files are, and its digest is
+		// judged, whatever a document may hold today.
 		rules.TypeFiles, rules.Check = nil, func([]byte) []packager.DocumentFault { return nil }
 	}
 	return packager.BuildNetwork(ctx, root, rules, to, spool.PackageName(e.Route, e.Key))

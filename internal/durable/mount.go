@@ -156,7 +156,7 @@ func (s FileStat) Mode() fs.FileMode {
 
 // FileID says which file this is and in which state. Each change of its content,
 // names, owner or rights gives another one, because no program can set a ctime
-// back: two that are equal are the same file, unchanged. Whoever compares fewer
+// back: two that are equal are the same file, unchanged. A comparison of fewer
 // fields says which and why.
 type FileID struct {
 	Dev, Ino, Nlink uint64

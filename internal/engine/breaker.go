@@ -134,7 +134,8 @@ func (b *Breakers[T]) OpenInDoubt(t T, c ledger.Cause, retryAfter time.Duration,
 	return inARow, !known || inARow == Tolerated
 }
 
-// Resume closes a breaker by the word of a person, and reports whether it was open. One that is locked open stays so.
+// Resume closes a breaker because an operator says so, and reports whether it was
+// open. A breaker that is locked open stays so.
 func (b *Breakers[T]) Resume(t T) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -66,3 +66,12 @@ func (c *Engine) quickRetryAt(e ledger.Entry) time.Time {
 
 // vaultCalls is how many registrations of one vault may be under way at once.
 const vaultCalls = 2
+
+// registrationsAtOnce returns how many registrations of a service queue may be under way at once. A document that is registered alone
+// is uploaded by the worker's next slot, so there are as many as workers.
+func (c *Engine) registrationsAtOnce(queue string) int {
+	if _, is := dropServiceOfRoute(ledger.Route(queue)); is {
+		return c.row(routeOfQueue(queue)).Workers
+	}
+	return vaultCalls
+}

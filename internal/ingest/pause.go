@@ -2,9 +2,11 @@ package ingest
 
 import (
 	"slices"
+	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/engine"
+	"vaultd/internal/ledger"
 )
 
 // endedByPeople are the codes of causes whose first answer already shows that no
@@ -34,4 +36,25 @@ func (p Pause) NeedsPerson() bool {
 // RefusesAddresses reports whether the PDF flow refuses what a registration says, which is nothing but the addresses of the drop.
 func (p Pause) RefusesAddresses() bool {
 	return p.Target.Service == PDFService && p.Target.Purpose == ToRegister && (p.Cause.Code == "http-400" || p.Cause.Code == "http-422")
+}
+
+func (c *Engine) closeBreaker(t Target) {
+	if c.breakers.Close(t, c.cfg.Now().Wall) {
+		c.cfg.Log.Info("route open again", "target", t.String())
+	}
+}
+
+func (c *Engine) openBreaker(t Target, cause ledger.Cause, retryAfter time.Duration) {
+	p := Pause{Target: t, Cause: cause}
+	if c.breakers.Open(t, cause, p.NeedsPerson(), retryAfter, c.cfg.Now().Wall) {
+		c.tellPause(p)
+	}
+}
+
+// tellPause tells people of a pause that begins, or that needs a person only now.
+func (c *Engine) tellPause(p Pause) {
+	p.ConfigKey = c.configKeyOf(p.Target)
+	if c.cfg.OnPause != nil {
+		c.cfg.OnPause(p)
+	}
 }

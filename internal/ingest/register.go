@@ -120,23 +120,6 @@ func (c *Engine) handOn(t *task, acts []ledger.Entry, outcome []ledger.Change) (
 	return with, tasks
 }
 
-// registrationsAtOnce returns how many registrations of a service queue may be under way at once. A document that is registered alone
-// is uploaded by the worker's next slot, so there are as many as workers.
-func (c *Engine) registrationsAtOnce(queue string) int {
-	if _, is := dropServiceOfRoute(ledger.Route(queue)); is {
-		return c.row(routeOfQueue(queue)).Workers
-	}
-	return vaultCalls
-}
-
-// registerTargetOfQueue returns the target whose limiter counts the registrations of a service queue.
-func registerTargetOfQueue(queue string) Target {
-	if row, is := dropServiceOfRoute(ledger.Route(queue)); is {
-		return row.registerTarget("")
-	}
-	return RegisterTarget(vaultOf(queue))
-}
-
 // countAffordable returns how many of a queue's ready entries may be given a ticket now, and when
 // to ask again where nothing that is under way will tell. Only tickets that can be used just
 // now count: those of a vault whose store is away do not use the network link. A vault
@@ -308,12 +291,6 @@ func (c *Engine) updateRegisterBreaker(asked ledger.Entry, a archive.RegisterRes
 	}
 }
 
-func (c *Engine) closeBreaker(t Target) {
-	if c.breakers.Close(t, c.cfg.Now().Wall) {
-		c.cfg.Log.Info("route open again", "target", t.String())
-	}
-}
-
 func (c *Engine) registerFaultChanges(asked []ledger.Entry, call uint64, err *apicall.Error) []ledger.Change {
 	target := registerTargetOf(asked[0])
 	switch err.Outcome {
@@ -386,30 +363,6 @@ func (x *mixUps) count(queue string) int {
 	defer x.mu.Unlock()
 	x.n[queue]++
 	return x.n[queue]
-}
-
-func (c *Engine) openBreaker(t Target, cause ledger.Cause, retryAfter time.Duration) {
-	p := Pause{Target: t, Cause: cause}
-	if c.breakers.Open(t, cause, p.NeedsPerson(), retryAfter, c.cfg.Now().Wall) {
-		c.tellPause(p)
-	}
-}
-
-// tellPause tells people of a pause that begins, or that needs a person only now.
-func (c *Engine) tellPause(p Pause) {
-	p.ConfigKey = c.configKeyOf(p.Target)
-	if c.cfg.OnPause != nil {
-		c.cfg.OnPause(p)
-	}
-}
-
-// changeEach returns one change for each entry.
-func (c *Engine) changeEach(es []ledger.Entry, ev func(ledger.Entry) ledger.Event) []ledger.Change {
-	var cs []ledger.Change
-	for _, e := range es {
-		cs = append(cs, c.newChange(e, ev(e)))
-	}
-	return cs
 }
 
 // refusals counts different documents refused in a service queue since one was last taken.

@@ -247,6 +247,14 @@ func registerTargetOf(e ledger.Entry) Target {
 	return RegisterTarget(e.Vault)
 }
 
+// registerTargetOfQueue returns the target whose limiter counts the registrations of a service queue.
+func registerTargetOfQueue(queue string) Target {
+	if row, is := dropServiceOfRoute(ledger.Route(queue)); is {
+		return row.registerTarget("")
+	}
+	return RegisterTarget(vaultOf(queue))
+}
+
 // uploadTargetOf returns what the uploads of a queue need.
 func uploadTargetOf(queue string) Target {
 	if row, is := dropServiceOfRoute(ledger.Route(queue)); is {

@@ -116,3 +116,12 @@ func (c *Engine) correct(acts []ledger.Entry, rs []ledger.Result) {
 		<-c.submit(more)
 	}
 }
+
+// changeEach returns one change for each entry.
+func (c *Engine) changeEach(es []ledger.Entry, ev func(ledger.Entry) ledger.Event) []ledger.Change {
+	var cs []ledger.Change
+	for _, e := range es {
+		cs = append(cs, c.newChange(e, ev(e)))
+	}
+	return cs
+}
