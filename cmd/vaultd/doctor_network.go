@@ -22,10 +22,12 @@ const (
 	mayListNotifications = "list notifications"
 )
 
-// tryNetwork tries whether the business network answers, and whether its account is let in. It asks questions that change nothing
-// there: the directory for a company that cannot exist, which tells nobody who is asked for, and the list of notifications for one of
-// them, which comes again until it is acknowledged. Each answer says more beside the other: where one question is answered, address and
-// credentials are right.
+// tryNetwork tries whether the business network answers, and whether its
+// account is let in. It asks questions that change nothing there: the directory
+// for a company that cannot exist, which tells nobody who is asked for, and the
+// list of notifications for one of them, which comes again until it is
+// acknowledged. Each answer says more beside the other: where one question is
+// answered, address and credentials are right.
 func (a *app) tryNetwork(ctx context.Context, cfg config.Config) (all []tried) {
 	met, err := apicall.Inspect(ctx, networkCallConfig(cfg, a.env))
 	for _, c := range met.Certificates {

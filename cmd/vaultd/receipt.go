@@ -83,7 +83,8 @@ func (v view) newEvidence(e ledger.Entry) (page, record []byte, err error) {
 	return deliveryPage(v.Clock, e, note), proof.Sign(note.Encode(), v.ledger), nil
 }
 
-// newReceipt makes the receipt of an entry. The error wraps [proof.ErrNoRecord] where there is none.
+// newReceipt makes the receipt of an entry. The error wraps [proof.ErrNoRecord]
+// where there is none.
 func (v view) newReceipt(e ledger.Entry) (proof.Receipt, error) {
 	doc, _, err := v.ledger.Document(e.Key)
 	if err != nil {

@@ -138,7 +138,8 @@ func listAccounts(drops []dropwork.Settings) (accounts []string) {
 // listPatience is how long check waits for the archive's list of vaults.
 const listPatience = 5 * time.Second
 
-// vaultAdvice compares the drops with the archive's list of vaults. It returns nothing when the archive does not answer.
+// vaultAdvice compares the drops with the archive's list of vaults. It returns
+// nothing when the archive does not answer.
 func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 	service, err := a.newServiceClient(cfg)
 	if err != nil {
@@ -162,8 +163,9 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 	return all
 }
 
-// describeListFailure tells what may be wrong with the configuration when the archive returned no list of its vaults; "" when the
-// archive is only unreachable or overloaded.
+// describeListFailure tells what may be wrong with the configuration when the
+// archive returned no list of its vaults; "" when the archive is only
+// unreachable or overloaded.
 func describeListFailure(err error) string {
 	r, ok := errors.AsType[*apicall.Error](err)
 	if !ok {

@@ -92,8 +92,9 @@ func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 	return t, w.policy.checkScheme(u)
 }
 
-// getToken returns a token that is valid now. After most of its life one caller renews it; the others still use the old one, also
-// if that fails: another caller tries it when a quarter of the rest is over.
+// getToken returns a token that is valid now. After most of its life one caller
+// renews it; the others still use the old one, also if that fails: another
+// caller tries it when a quarter of the rest is over.
 func (t *tokens) getToken(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	have, now := t.current, t.wire.now()

@@ -50,7 +50,8 @@ func (c *Custody) Begin(e archive.Extract) (*Holding, error) {
 // Close closes the folder. What lies in it stays.
 func (h *Holding) Close() error { return errors.Join(h.files.Close(), h.dir.Close()) }
 
-// Part is a file of an extract while it comes. It is written to from its first byte, and then committed or abandoned.
+// Part is a file of an extract while it comes. It is written to from its first
+// byte, and then committed or abandoned.
 type Part struct {
 	*coming
 	of         *Holding
@@ -163,7 +164,8 @@ func (h *Holding) Definition(raw []byte) (File, error) {
 	return f, nil
 }
 
-// StoredName makes the name of a file harmless: its number in the list, and what is left of the service's name.
+// StoredName makes the name of a file harmless: its number in the list, and
+// what is left of the service's name.
 func StoredName(number int, name string) string {
 	safe := strings.Map(func(r rune) rune {
 		if isPlainRune(r) {

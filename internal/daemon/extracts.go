@@ -76,7 +76,8 @@ func (d *Daemon) takeExtracts(ctx context.Context) error {
 	return errors.Join(engine.Run(ctx), c.Close())
 }
 
-// configureArrivals is what all engines of arrivals work with; dir is where their files are kept, on that disk.
+// configureArrivals is what all engines of arrivals work with; dir is where
+// their files are kept, on that disk.
 func (d *Daemon) configureArrivals(workers int, disk, dir string) arrivals.Config {
 	return arrivals.Config{Workers: workers, Now: d.cfg.Now, Log: d.cfg.Log, Room: func() error { return d.checkRoom(disk, dir) }, IsHeld: d.isHeld}
 }

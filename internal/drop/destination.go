@@ -14,10 +14,12 @@ import (
 	"vaultd/internal/durable"
 )
 
-// ProposeDestination returns a free place for the folder name, relative to the drop folder: "_rejected/Huber 88" or
-// "_archived/2026-11/Müller 4711 (2)". The month is that of at in its own location. Names that differ only in case or in how
-// accents are stored count as taken. It makes and reserves nothing: [Folder.PlaceFolder] returns [archive.ErrDestinationTaken] when
-// somebody else took the place meanwhile.
+// ProposeDestination returns a free place for the folder name, relative to the
+// drop folder: "_rejected/Huber 88" or "_archived/2026-11/Müller 4711 (2)". The
+// month is that of at in its own location. Names that differ only in case or in
+// how accents are stored count as taken. It makes and reserves nothing:
+// [Folder.PlaceFolder] returns [archive.ErrDestinationTaken] when somebody else
+// took the place meanwhile.
 func (f *Folder) ProposeDestination(kind Kind, name string, at time.Time) (rel string, err error) {
 	p := place{kind: kind, name: name}
 	if kind.isKept() {

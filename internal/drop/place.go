@@ -173,15 +173,18 @@ func (f *Folder) openOrMakeShared(parent *durable.Dir, name string) (*durable.Di
 	return dir, nil
 }
 
-// PlaceFolder writes the notes into the claimed folder and moves it to rel, which the ledger has committed. A folder that lies
-// there already is left alone, so the call can be repeated.
+// PlaceFolder writes the notes into the claimed folder and moves it to rel,
+// which the ledger has committed. A folder that lies there already is left
+// alone, so the call can be repeated.
 //
-// The error is or wraps [archive.ErrDestinationTaken] (choose another rel), [ErrFolderLost], or a [*durable.MountError] with a path
-// relative to the drop folder: something is mounted in the folder, which stays where it is until the mount is gone. After any
-// other error the caller tries again later.
+// The error is or wraps [archive.ErrDestinationTaken] (choose another rel),
+// [ErrFolderLost], or a [*durable.MountError] with a path relative to the drop
+// folder: something is mounted in the folder, which stays where it is until the
+// mount is gone. After any other error the caller tries again later.
 //
-// A returned folder is moved even when a note cannot be written into it (no right, a folder of that name); the error tells so
-// once. An archived or delivered folder is not moved without its receipt.
+// A returned folder is moved even when a note cannot be written into it (no
+// right, a folder of that name); the error tells so once. An archived or
+// delivered folder is not moved without its receipt.
 func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) error {
 	p, err := parsePlace(rel)
 	if err != nil {

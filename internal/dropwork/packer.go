@@ -69,8 +69,8 @@ func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error
 	}}, nil
 }
 
-// packClaimed opens the claimed folder of an entry, packs it into the spool, and books the package. It returns the errors that the engine
-// expects of Pack.
+// packClaimed opens the claimed folder of an entry, packs it into the spool,
+// and books the package. It returns the errors that the engine expects of Pack.
 func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry) (s packager.Sealed, err error) {
 	f, done, err := p.HoldOpen()
 	if err != nil {
@@ -92,7 +92,8 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry) (s packager.Se
 		return s, err
 	}
 	defer p.shared.Spool.EndPackage(e.Route, e.Key, queue, most)
-	// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
+	// A crash here leaves a half-made file, which the next start removes; the
+	// entry is still to be packed.
 	s, err = p.Settings.form().build(ctx, p.Settings, e, dir.Root(), p.shared.Spool.Dir())
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		files, owners := p.readRefused(ctx, dir.Root())

@@ -75,8 +75,10 @@ func newBreakers[T Target]() *Breakers[T] {
 	return &Breakers[T]{by: map[T]*breaker[T]{}, faults: map[T]int{}, doubts: map[T]int{}}
 }
 
-// Open opens a breaker, for a while that doubles with each fault, or for as long as the other side asked for.
-// needsPerson: the cause shows that no waiting helps. It reports whether people must be told: the breaker was closed, or it needs a person only now.
+// Open opens a breaker, for a while that doubles with each fault, or for as
+// long as the other side asked for. needsPerson: the cause shows that no
+// waiting helps. It reports whether people must be told: the breaker was
+// closed, or it needs a person only now.
 func (b *Breakers[T]) Open(t T, c ledger.Cause, needsPerson bool, retryAfter time.Duration, now time.Time) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,8 +109,10 @@ func (b *Breakers[T]) Open(t T, c ledger.Cause, needsPerson bool, retryAfter tim
 	return news
 }
 
-// OpenInDoubt opens the breaker of a store after an upload of which nobody knows what became, where nobody can be asked. It opens at the
-// first one. It returns how many there were in a row; a success or a person ends the row, and no other fault does.
+// OpenInDoubt opens the breaker of a store after an upload of which nobody
+// knows what became, where nobody can be asked. It opens at the first one. It
+// returns how many there were in a row; a success or a person ends the row, and
+// no other fault does.
 func (b *Breakers[T]) OpenInDoubt(t T, c ledger.Cause, retryAfter time.Duration, now time.Time) (inARow int, news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,7 +197,8 @@ func (b *Breakers[T]) CauseOf(t T) (c ledger.Cause, isOpen bool) {
 	return ledger.Cause{}, false
 }
 
-// LockOpen opens a breaker until the process ends or a person acts, whatever is heard of its target meanwhile.
+// LockOpen opens a breaker until the process ends or a person acts, whatever is
+// heard of its target meanwhile.
 func (b *Breakers[T]) LockOpen(t T, c ledger.Cause, now time.Time) (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -209,7 +214,8 @@ func (b *Breakers[T]) Unlock(t T) {
 	delete(b.by, t)
 }
 
-// CountFault counts a fault that is the environment's only when it repeats. It reports whether the breaker must open.
+// CountFault counts a fault that is the environment's only when it repeats. It
+// reports whether the breaker must open.
 func (b *Breakers[T]) CountFault(t T) (mustOpen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,8 +223,9 @@ func (b *Breakers[T]) CountFault(t T) (mustOpen bool) {
 	return b.faults[t] >= Tolerated
 }
 
-// Close notes a success, and reports whether that closed the breaker. Work that was under way when the other side asked
-// to be left alone closes nothing before that time.
+// Close notes a success, and reports whether that closed the breaker. Work that
+// was under way when the other side asked to be left alone closes nothing
+// before that time.
 func (b *Breakers[T]) Close(t T, now time.Time) (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -287,7 +294,8 @@ func (b *Breakers[T]) allow(t T, now time.Time) (probe, allowed bool) {
 	return true, true
 }
 
-// Forget closes a breaker that nothing waits for, as if it had never been opened, and reports whether it did.
+// Forget closes a breaker that nothing waits for, as if it had never been
+// opened, and reports whether it did.
 func (b *Breakers[T]) Forget(t T) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -100,8 +100,7 @@ type laneID struct{ step, queue string }
 
 // New returns an engine; it does nothing before Dispatch.
 func New[J any, T Target](cfg Config[J, T]) *Engine[J, T] {
-	e := &Engine[J, T]{Breakers: newBreakers[T](), Limiters: newLimiters[T](), cfg: cfg, wake: make(chan struct{}, 1),
-		lanes: map[laneID]*Lane[J, T]{}}
+	e := &Engine[J, T]{Breakers: newBreakers[T](), Limiters: newLimiters[T](), cfg: cfg, wake: make(chan struct{}, 1), lanes: map[laneID]*Lane[J, T]{}}
 	for _, s := range cfg.Steps {
 		e.steps = append(e.steps, &slots[J, T]{Step: s})
 	}
@@ -294,8 +293,7 @@ func (e *Engine[J, T]) takeWoken() []*Lane[J, T] {
 			}
 		}
 	}
-	e.handedOn = nil
-	e.ended = nil
+	e.handedOn, e.ended = nil, nil
 	if now := e.cfg.Now().Boot; e.next != 0 && now >= e.next {
 		e.next = 0
 		for _, l := range e.lanes {

@@ -21,14 +21,18 @@ const (
 	storeAsked          // bytes may be at the store, which asked for a wait
 )
 
-// admit is the one question whether the upload of an entry may start: ok, when it may where time alone helps, and why it may not. All
-// memories that decide it are read here: the window of the ticket and the uploads that are booked beside it, the batches that were over
-// early, tickets that were given twice, what the store asked for. The circuit breaker of the store and its limiter are the engine's part:
-// see [engine.Admission] and [engine.Terms].
+// admit is the one question whether the upload of an entry may start: ok, when
+// it may where time alone helps, and why it may not. All memories that decide
+// it are read here: the window of the ticket and the uploads that are booked
+// beside it, the batches that were over early, tickets that were given twice,
+// what the store asked for. The circuit breaker of the store and its limiter
+// are the engine's part: see [engine.Admission] and [engine.Terms].
 //
-// It is asked when the entry is due, and again before the PUT, when the intent is committed (announced): that may have taken long, the
-// machine may have slept, and the store or the service may have said more meanwhile. Where bytes may be at the store already, the window
-// decides alone: nothing replaces them any more.
+// It is asked when the entry is due, and again before the PUT, when the intent
+// is committed (announced): that may have taken long, the machine may have
+// slept, and the store or the service may have said more meanwhile. Where bytes
+// may be at the store already, the window decides alone: nothing replaces them
+// any more.
 func (c *Engine) admit(e ledger.Entry, announced bool, now archive.Instant) (ok bool, when time.Time, why whyNot) {
 	maybeSent := e.State == ledger.Sending
 	if announced {
@@ -63,7 +67,8 @@ func (c *Engine) admitUpload(e ledger.Entry, now archive.Instant) admission {
 	return admission{Most: 1, From: when, Kind: uint8(why)} // bytes may be at the store: the window decides, not the breaker
 }
 
-// intendToUpload returns what is committed for an entry that is due, and whether its upload is made then.
+// intendToUpload returns what is committed for an entry that is due, and
+// whether its upload is made then.
 func (c *Engine) intendToUpload(e ledger.Entry, why whyNot) ([]ledger.Event, bool) {
 	switch why {
 	case windowOver:
@@ -80,8 +85,10 @@ func (c *Engine) intendToUpload(e ledger.Entry, why whyNot) ([]ledger.Event, boo
 // are registered again together.
 const lateBatch = 64
 
-// leaveStoreUntil returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
-// it need not. It never waits beyond its ticket: after the wait there must be room for as many like it as may go at once.
+// leaveStoreUntil returns until when an upload of which bytes may be at the
+// store waits because the store asked for that; zero: it need not. It never
+// waits beyond its ticket: after the wait there must be room for as many like
+// it as may go at once.
 func (c *Engine) leaveStoreUntil(e ledger.Entry, now archive.Instant) time.Time {
 	until := c.breakers.AskedUntil(storeOf(e))
 	wait := until.Sub(now.Wall)
@@ -91,9 +98,10 @@ func (c *Engine) leaveStoreUntil(e ledger.Entry, now archive.Instant) time.Time 
 	return until
 }
 
-// retryInWindow returns when an upload that failed is tried again: at the given time, or sooner where an upload that
-// starts then would not end before its ticket does. It is not much sooner: attempts must not become ever more frequent
-// towards the end of a ticket.
+// retryInWindow returns when an upload that failed is tried again: at the given
+// time, or sooner where an upload that starts then would not end before its
+// ticket does. It is not much sooner: attempts must not become ever more
+// frequent towards the end of a ticket.
 func (c *Engine) retryInWindow(e ledger.Entry, at time.Time) time.Time {
 	now := c.cfg.Now()
 	for wait, n := at.Sub(now.Wall), 0; n < 3 && wait > 0; wait, n = wait/2, n+1 {
@@ -116,17 +124,19 @@ func wasSentBefore(e ledger.Entry) bool {
 	return r.UploadIntents-r.WithoutEffect > 1
 }
 
-// bookings knows the uploads that have a slot. The planner hears of each before the next one is compared with it: of
-// several that begin at the same moment each would find the link free.
+// bookings knows the uploads that have a slot. The planner hears of each before
+// the next one is compared with it: of several that begin at the same moment
+// each would find the link free.
 //
-// Promise I6 needs it: without it two uploads begin on a slow line that only one can end in time (TestUpload_I6_OfSeveralAtOnceEachCounts).
+// Promise I6 needs it: without it two uploads begin on a slow line that only
+// one can end in time (TestUpload_I6_OfSeveralAtOnceEachCounts).
 type bookings struct {
 	mu sync.Mutex
 	by map[archive.Key]*window.Upload // guarded by mu
 }
 
-// beginUpload books an upload unless it would keep others from ending in time. One that is alone in its queue always
-// begins.
+// beginUpload books an upload unless it would keep others from ending in time.
+// One that is alone in its queue always begins.
 func (c *Engine) beginUpload(e ledger.Entry, alone bool) bool {
 	if !alone && !c.cfg.Planner.MayJoin(e.Package.Size, c.cfg.Now()) {
 		return false
@@ -147,7 +157,8 @@ func (c *Engine) bookingOf(k archive.Key) *window.Upload {
 // learnFromUpload ends the booking of an upload that went well: the planner learns its speed.
 func (c *Engine) learnFromUpload(k archive.Key) { c.endBooking(k, true) }
 
-// dropBooking ends a booking from which nothing is learned. One that has ended before is left alone.
+// dropBooking ends a booking from which nothing is learned. One that has ended
+// before is left alone.
 func (c *Engine) dropBooking(k archive.Key) { c.endBooking(k, false) }
 
 func (c *Engine) endBooking(k archive.Key, wentWell bool) {
@@ -167,7 +178,8 @@ type expiredBatches struct {
 	batches map[batchID]time.Duration // when the tickets of the call end, on the boot clock; guarded by mu
 }
 
-// batchID is one call: nothing else of that queue was sent in its instant, but where each call is for one document.
+// batchID is one call: nothing else of that queue was sent in its instant, but
+// where each call is for one document.
 type batchID struct {
 	queue  string
 	sent   time.Duration    // on the boot clock

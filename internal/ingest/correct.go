@@ -35,7 +35,8 @@ func (c *Engine) correctCollision(e ledger.Entry, taken *ledger.TakenError) []le
 		}
 		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.quickRetryAt(e), Cause: ledger.Cause{Code: code}})}
 	}
-	// The answer gave this document a number or an address that another entry, or another generation of it, has: no byte may ever go there.
+	// The answer gave this document a number or an address that another entry,
+	// or another generation of it, has: no byte may ever go there.
 	c.noteMixUp(e)
 	cause := ledger.Cause{Code: "bumid-taken", Text: "the service gave this document a number that belongs to entry " + taken.By.String()}
 	if taken.What == ledger.TakenObject {
@@ -43,7 +44,8 @@ func (c *Engine) correctCollision(e ledger.Entry, taken *ledger.TakenError) []le
 			"; nothing was uploaded to it. Ask the provider what it has under both"}
 	}
 	changes := []ledger.Change{c.newChange(e, ledger.AnswerMixedUp{Cause: cause})}
-	// The first owner hears of it in the same commit: after a crash before it the answer is lost for both of them.
+	// The first owner hears of it in the same commit: after a crash before it
+	// the answer is lost for both of them.
 	if taken.By != e.Key && taken.Remote != "" {
 		changes = append(changes, ledger.Change{Key: taken.By, Fact: true, Events: []ledger.Event{ledger.TicketShared{Remote: taken.Remote}}, At: c.cfg.Now()})
 	}

@@ -25,7 +25,8 @@ func (c *Engine) disposeStep() engine.Step[ledger.Entry, Target] {
 	return s
 }
 
-// dispose removes a kept source whose intent is committed. A crash from there on finds the intent, and the next start goes on.
+// dispose removes a kept source whose intent is committed. A crash from there
+// on finds the intent, and the next start goes on.
 func (c *Engine) dispose(ctx context.Context, t *task, acts []ledger.Entry) {
 	if len(acts) > 0 && c.beginRisky(ctx, t, acts[0]) {
 		c.finish(t, acts, c.disposeSource(ctx, acts[0]))

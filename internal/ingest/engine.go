@@ -274,7 +274,8 @@ func (c *Engine) noteResult(res ledger.Result) {
 	}
 	e := res.Entry
 	c.logState(e)
-	// The ledger alone says what is next. This only tells the dispatcher sooner than its timer would.
+	// The ledger alone says what is next. This only tells the dispatcher sooner
+	// than its timer would.
 	if s, _, ok := ledger.Due(e); ok {
 		c.lanes.Wake(s.String(), ledger.QueueOf(e))
 	}

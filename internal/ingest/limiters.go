@@ -36,7 +36,8 @@ func (c *Engine) noteWentWell(t Target, under int) {
 	c.lanes.Limiters.Succeeded(counted, under)
 }
 
-// isTooMuch notes that a call met 429, 503 or no answer in time, and reports whether the breaker must open.
+// isTooMuch notes that a call met 429, 503 or no answer in time, and reports
+// whether the breaker must open.
 func (c *Engine) isTooMuch(t Target, call uint64) bool {
 	counted, _ := limiterOf(t)
 	return c.lanes.Limiters.Overloaded(counted, call)
@@ -67,8 +68,9 @@ func (c *Engine) quickRetryAt(e ledger.Entry) time.Time {
 // vaultCalls is how many registrations of one vault may be under way at once.
 const vaultCalls = 2
 
-// registrationsAtOnce returns how many registrations of a service queue may be under way at once. A document that is registered alone
-// is uploaded by the worker's next slot, so there are as many as workers.
+// registrationsAtOnce returns how many registrations of a service queue may be
+// under way at once. A document that is registered alone is uploaded by the
+// worker's next slot, so there are as many as workers.
 func (c *Engine) registrationsAtOnce(queue string) int {
 	if _, is := dropServiceOfRoute(ledger.Route(queue)); is {
 		return c.row(routeOfQueue(queue)).Workers

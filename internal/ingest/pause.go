@@ -33,7 +33,8 @@ func (p Pause) NeedsPerson() bool {
 	return slices.Contains(endedByPeople, p.Cause.Code) || p.RefusesAddresses()
 }
 
-// RefusesAddresses reports whether the PDF flow refuses what a registration says, which is nothing but the addresses of the drop.
+// RefusesAddresses reports whether the PDF flow refuses what a registration
+// says, which is nothing but the addresses of the drop.
 func (p Pause) RefusesAddresses() bool {
 	return p.Target.Service == PDFService && p.Target.Purpose == ToRegister && (p.Cause.Code == "http-400" || p.Cause.Code == "http-422")
 }

@@ -27,8 +27,9 @@ func (c *Engine) placeStep() engine.Step[ledger.Entry, Target] {
 	return s
 }
 
-// place does what is due next with the source of an ended entry. A free place is found by looking at the disk, which may hang: that is work
-// too, and its outcome is the intent. Only the next task moves anything.
+// place does what is due next with the source of an ended entry. A free place
+// is found by looking at the disk, which may hang: that is work too, and its
+// outcome is the intent. Only the next task moves anything.
 func (c *Engine) place(ctx context.Context, t *task) {
 	e := t.Jobs[0]
 	if c.beginRisky(ctx, t, e) {

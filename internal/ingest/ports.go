@@ -64,9 +64,10 @@ type Packer interface {
 	// Fingerprint returns the folder's fingerprint now. Its error is an *OpenError
 	// while a program may still write to a file in it.
 	Fingerprint(e ledger.Entry) (archive.Digest, error)
-	// Pack seals the folder into the spool. Its error is a *RefusedError for the
-	// document's own faults, [archive.ErrChanged] when a file changed meanwhile, a *MountedError for a
-	// mount in the folder, and anything else for the environment's.
+	// Pack seals the folder into the spool. Its error is a *RefusedError for
+	// the document's own faults, [archive.ErrChanged] when a file changed
+	// meanwhile, a *MountedError for a mount in the folder, and anything else
+	// for the environment's.
 	Pack(ctx context.Context, e ledger.Entry) (Packed, error)
 	// FindPackage returns the package where it lies, or an error wrapping fs.ErrNotExist.
 	FindPackage(e ledger.Entry) (archive.Package, error)
@@ -87,9 +88,11 @@ type Packed struct {
 type Mover interface {
 	// Destination proposes a free place, relative to the drop folder.
 	Destination(e ledger.Entry, now time.Time) (string, error)
-	// Place writes what people should read into the folder and moves it to e.Dest.
-	// It does nothing when that was done before. [archive.ErrDestinationTaken]: another folder lies there. *MountedError:
-	// nothing was moved. *RefusedError: it was moved, and something in a kept folder is not what was archived.
+	// Place writes what people should read into the folder and moves it to
+	// e.Dest. It does nothing when that was done before.
+	// [archive.ErrDestinationTaken]: another folder lies there. *MountedError:
+	// nothing was moved. *RefusedError: it was moved, and something in a kept
+	// folder is not what was archived.
 	Place(ctx context.Context, e ledger.Entry, d ledger.Document) error
 	// Dispose moves or deletes a kept source, file by file, after checking each, and
 	// returns where it went; empty: nowhere. Its error is a *RefusedError where

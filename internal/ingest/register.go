@@ -60,8 +60,9 @@ func (c *Engine) intendToRegister(e ledger.Entry, now archive.Instant) ([]ledger
 	return []ledger.Event{ledger.RegisterIntended{}}, true, nil
 }
 
-// register registers documents whose intents are committed, and lets those with a ticket go on to their upload in the same commit, for which
-// there is room. A crash before that commit loses the tickets: the next start registers again.
+// register registers documents whose intents are committed, and lets those with
+// a ticket go on to their upload in the same commit, for which there is room. A
+// crash before that commit loses the tickets: the next start registers again.
 func (c *Engine) register(ctx context.Context, t *task, acts []ledger.Entry) {
 	if len(acts) == 0 {
 		return
@@ -91,12 +92,14 @@ func (c *Engine) register(ctx context.Context, t *task, acts []ledger.Entry) {
 	c.correct(acts, results)
 }
 
-// handOn adds to the tickets that an answer brought the intent to upload, for as many as may start now and have room. It returns the outcome
-// to commit, and the tasks of those uploads.
+// handOn adds to the tickets that an answer brought the intent to upload, for
+// as many as may start now and have room. It returns the outcome to commit, and
+// the tasks of those uploads.
 //
-// Ticket and intent are one commit then: without that a document costs one commit more (rows flat-100k and whole-S of the bench). A crash
-// after it finds "sending" although no byte was sent: the next start sends the same bytes to the same address while it works, and asks for
-// evidence when it does not.
+// Ticket and intent are one commit then: without that a document costs one
+// commit more (rows flat-100k and whole-S of the bench). A crash after it finds
+// "sending" although no byte was sent: the next start sends the same bytes to
+// the same address while it works, and asks for evidence when it does not.
 func (c *Engine) handOn(t *task, acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*task) {
 	store, now := uploadTargetOf(t.Queue), c.cfg.Now()
 	if c.isHeld() || c.isDraining(t.Queue) {
@@ -151,10 +154,13 @@ func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time, 
 	return n, time.Time{}, nil
 }
 
-// tickets returns the sizes of the documents that hold a ticket or are being given one, in a service queue itself and in all others whose
-// store takes uploads; own is how many are of the queue itself. They are read out of the due index for each batch (0.16 ms for 64 tickets,
-// 0.6 ms for 256), and what is being registered the dispatcher knows itself: no copy can be out of step with the ledger. What a start finds
-// as registering holds nothing yet, and does not count.
+// tickets returns the sizes of the documents that hold a ticket or are being
+// given one, in a service queue itself and in all others whose store takes
+// uploads; own is how many are of the queue itself. They are read out of the
+// due index for each batch (0.16 ms for 64 tickets, 0.6 ms for 256), and what
+// is being registered the dispatcher knows itself: no copy can be out of step
+// with the ledger. What a start finds as registering holds nothing yet, and
+// does not count.
 func (c *Engine) tickets(queue string) (own int, sizes []int64, err error) {
 	seen := map[archive.Key]bool{}
 	counts := func(of string) bool { return of == queue || c.breakers.IsClosed(uploadTargetOf(of)) }

@@ -27,7 +27,8 @@ func (c *Engine) sealStep() engine.Step[ledger.Entry, Target] {
 	return s
 }
 
-// seal packs a claimed folder. Nothing is announced: a crash leaves the folder claimed, and the next start packs it.
+// seal packs a claimed folder. Nothing is announced: a crash leaves the folder
+// claimed, and the next start packs it.
 func (c *Engine) seal(ctx context.Context, t *task) {
 	e := t.Jobs[0]
 	if !c.begin(ctx, t, e) || !c.hasSpace(ledger.ServiceQueueOf(e)) { // the spool was filled while this one waited
@@ -52,8 +53,9 @@ func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry
 			return nil, err
 		}
 	}
-	// A drop may have been given to another vault since some of its folders came. Of that one only the space counts: this is asked while the
-	// ledger is read.
+	// A drop may have been given to another vault since some of its folders
+	// came. Of that one only the space counts: this is asked while the ledger
+	// is read.
 	fits := map[string]bool{own: known}
 	return func(e ledger.Entry) admission {
 		service := ledger.ServiceQueueOf(e)
@@ -66,8 +68,10 @@ func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry
 	}, nil
 }
 
-// countWaiting counts the sealed packages of a service queue that wait for a ticket or for their upload, up to maxWaiting. Those that a person must let go
-// first are not due, and do not count: they would keep the others from being packed.
+// countWaiting counts the sealed packages of a service queue that wait for a
+// ticket or for their upload, up to maxWaiting. Those that a person must let go
+// first are not due, and do not count: they would keep the others from being
+// packed.
 func (c *Engine) countWaiting(queue string) (n int, err error) {
 	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
 		if n >= maxWaiting {

@@ -31,8 +31,9 @@ type Sender interface {
 	HasDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) bool
 }
 
-// send does what is due next for a document of the network: it announces and does one act, or prepares what must be there before that. What
-// is announced is read out of the package, on the task's own goroutine.
+// send does what is due next for a document of the network: it announces and
+// does one act, or prepares what must be there before that. What is announced
+// is read out of the package, on the task's own goroutine.
 func (c *Engine) send(ctx context.Context, t *task) {
 	// One after the other: it holds the package's document in memory.
 	c.composing.Lock()

@@ -29,7 +29,8 @@ type Pause struct {
 	Next   time.Time // of the next probe; zero: only a person or a restart closes it
 	Asked  time.Time // until then the other side asked to be left alone; zero: it did not
 	Cause  ledger.Cause
-	// ConfigKey is where the drop of the target stands in the configuration, as "drops[2]"; empty: the target has none.
+	// ConfigKey is where the drop of the target stands in the configuration, as
+	// "drops[2]"; empty: the target has none.
 	ConfigKey string
 }
 
@@ -247,7 +248,8 @@ func registerTargetOf(e ledger.Entry) Target {
 	return RegisterTarget(e.Vault)
 }
 
-// registerTargetOfQueue returns the target whose limiter counts the registrations of a service queue.
+// registerTargetOfQueue returns the target whose limiter counts the
+// registrations of a service queue.
 func registerTargetOfQueue(queue string) Target {
 	if row, is := dropServiceOfRoute(ledger.Route(queue)); is {
 		return row.registerTarget("")

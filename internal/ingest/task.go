@@ -23,8 +23,9 @@ type intents struct {
 	committed chan []ledger.Result // nil: nothing is committed
 }
 
-// announce submits what is to be committed before anything is done for the entries of a task. intend returns the events of an entry, and
-// whether anything is done then.
+// announce submits what is to be committed before anything is done for the
+// entries of a task. intend returns the events of an entry, and whether
+// anything is done then.
 func (c *Engine) announce(t *task, intend func(ledger.Entry) (evs []ledger.Event, act bool, err error)) *intents {
 	i := &intents{task: t}
 	var changes []ledger.Change
@@ -49,8 +50,9 @@ func (c *Engine) announce(t *task, intend func(ledger.Entry) (evs []ledger.Event
 	return i
 }
 
-// wait waits until the intents are durable, and returns the entries that something is done for. A crash before that changes nothing. A
-// crash after it finds the intents, and the next start goes on as if the work had begun.
+// wait waits until the intents are durable, and returns the entries that
+// something is done for. A crash before that changes nothing. A crash after it
+// finds the intents, and the next start goes on as if the work had begun.
 func (i *intents) wait() (acts []ledger.Entry) {
 	if i.committed == nil {
 		return i.acts
@@ -75,7 +77,8 @@ func (c *Engine) submit(cs []ledger.Change) chan []ledger.Result {
 	return answered
 }
 
-// begin waits for a slot, and reports whether anything may be done for the entry and what goes with it.
+// begin waits for a slot, and reports whether anything may be done for the
+// entry and what goes with it.
 func (c *Engine) begin(ctx context.Context, t *task, e ledger.Entry) bool {
 	return t.Begin(e) && ctx.Err() == nil
 }
@@ -97,8 +100,10 @@ func (c *Engine) takeBack(t *task, acts []ledger.Entry, ev func(ledger.Entry) le
 	c.commitOutcome(acts, c.changeEach(acts, ev))
 }
 
-// commitOutcome commits what became of the entries. A crash before it loses what the other side said: the intents stand, and the next start
-// asks, or does it again where that is safe. What the ledger refuses is corrected and committed once more.
+// commitOutcome commits what became of the entries. A crash before it loses
+// what the other side said: the intents stand, and the next start asks, or does
+// it again where that is safe. What the ledger refuses is corrected and
+// committed once more.
 func (c *Engine) commitOutcome(acts []ledger.Entry, outcome []ledger.Change) {
 	if len(outcome) == 0 {
 		return // nothing was done; what is due is found again, now or by the next start

@@ -145,7 +145,8 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	return []ledger.Change{c.newChange(e, taken)}
 }
 
-// refuseLate returns the outcome of an upload that was announced and may not begin any more; nil: it may.
+// refuseLate returns the outcome of an upload that was announced and may not
+// begin any more; nil: it may.
 func (c *Engine) refuseLate(e ledger.Entry) ([]ledger.Event, error) {
 	now := c.cfg.Now()
 	stored, _, err := c.cfg.Ledger.Entry(e.Key)
@@ -261,13 +262,15 @@ func (c *Engine) uploadsOf(e ledger.Entry) int {
 // counts once. If all tickets of three calls in a row were over, more of them
 // would only be lost as well.
 func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledger.Event {
-	// All tickets of one POST live and end together: its other documents need not be refused one by one.
+	// All tickets of one POST live and end together: its other documents need
+	// not be refused one by one.
 	first := c.expiredBatches.add(e, c.cfg.Now())
 	if target := storeOf(e); first && c.breakers.CountFault(target) {
 		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	}
 	refused := ledger.UploadRefused{NotBefore: c.registerAgainAt(e), Cause: causeOf(err)}
-	// An earlier attempt may have left bytes, and nobody knows what became of them: the entry is unclear, and is asked about first.
+	// An earlier attempt may have left bytes, and nobody knows what became of
+	// them: the entry is unclear, and is asked about first.
 	if wasSentBefore(e) {
 		return []ledger.Event{refused, ledger.WindowClosed{NotBefore: c.nextPollAt(e)}}
 	}

@@ -6,9 +6,11 @@ import (
 	"vaultd/internal/archive"
 )
 
-// A fact is what another side told, or what certainly became of a call. It happened, whatever was committed about the entry meanwhile, and
-// changes the entry as it is stored. So does the word of a person: whether it is still allowed, Transition says. Every other event is a
-// decision of vaultd: it holds for the revision that it was made on alone.
+// A fact is what another side told, or what certainly became of a call. It
+// happened, whatever was committed about the entry meanwhile, and changes the
+// entry as it is stored. So does the word of a person: whether it is still
+// allowed, Transition says. Every other event is a decision of vaultd: it holds
+// for the revision that it was made on alone.
 
 // Act is a call about a document that was announced before it was made. Its outcome names it.
 type Act struct {
@@ -71,9 +73,11 @@ func isFact(ev Event) bool {
 	return isWord || isOutcome(ev)
 }
 
-// EventsOn returns the events by which the change is made of the entry as it is stored. Facts always are among them. An outcome of an act
-// that the entry no longer waits for is an [OutcomeLate]. Decisions are left out where the entry moved on since; where the change tells no
-// fact, the error is a [*StaleError] then.
+// EventsOn returns the events by which the change is made of the entry as it is
+// stored. Facts always are among them. An outcome of an act that the entry no
+// longer waits for is an [OutcomeLate]. Decisions are left out where the entry
+// moved on since; where the change tells no fact, the error is a [*StaleError]
+// then.
 func (c Change) EventsOn(stored Entry) ([]Event, error) {
 	moved := c.Rev != stored.Rev
 	if moved && !slices.ContainsFunc(c.Events, func(ev Event) bool { return c.Fact && isFact(ev) }) {
@@ -92,7 +96,8 @@ func (c Change) EventsOn(stored Entry) ([]Event, error) {
 	return evs, nil
 }
 
-// listAgain returns what comes before a fact: a word about a registration that the entry does not list, or lists no more, has it listed.
+// listAgain returns what comes before a fact: a word about a registration that
+// the entry does not list, or lists no more, has it listed.
 func (c Change) listAgain(stored Entry, ev Event) []Event {
 	if told, ok := ev.(StatusSeen); ok && c.Fact && stored.findRegistration(told.Receipt.Remote) == nil {
 		return []Event{RegistrationFound{Remote: told.Receipt.Remote, ID: told.Receipt.ID, ServiceTime: told.Receipt.Date}}
@@ -100,7 +105,8 @@ func (c Change) listAgain(stored Entry, ev Event) []Event {
 	return nil
 }
 
-// lateOutcome returns the event by which an entry hears the outcome of an act that it no longer waits for. A ticket is one that nobody uses.
+// lateOutcome returns the event by which an entry hears the outcome of an act
+// that it no longer waits for. A ticket is one that nobody uses.
 func lateOutcome(e Entry, a Act, ev Event, at archive.Instant) Event {
 	if got, ok := ev.(TicketReceived); ok {
 		unused := RegistrationFound{Remote: got.Ticket.Remote, ID: e.FirstID.Generation(int(a.Generation)), Date: got.Ticket.Date}
@@ -111,9 +117,11 @@ func lateOutcome(e Entry, a Act, ev Event, at archive.Instant) Event {
 	return OutcomeLate{Act: a, Outcome: ev}
 }
 
-// OutcomeLate is the outcome of an act that the entry no longer waits for: something else ended or repeated the act meanwhile. It changes
-// what is known of the registration that it is about. If it tells of content, this counts as the service's word that it has it. If the entry
-// does not list that registration, nobody can say what follows, and an operator is told.
+// OutcomeLate is the outcome of an act that the entry no longer waits for:
+// something else ended or repeated the act meanwhile. It changes what is known
+// of the registration that it is about. If it tells of content, this counts as
+// the service's word that it has it. If the entry does not list that
+// registration, nobody can say what follows, and an operator is told.
 type OutcomeLate struct {
 	Act     Act
 	Outcome Event
@@ -132,7 +140,8 @@ func (ev OutcomeLate) apply(e *Entry, at archive.Instant) error {
 		return nil
 	}
 	was := e.Contradicted
-	// That nothing was stored is no news about a registration which is asked about, or about which somebody else told more since.
+	// That nothing was stored is no news about a registration which is asked
+	// about, or about which somebody else told more since.
 	if !e.evidence().allows(e, ev.Outcome) {
 		return nil // no document of this route ends so
 	}

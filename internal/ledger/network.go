@@ -239,7 +239,8 @@ func (NotificationSeen) JournalName() string { return "notification-seen" }
 func (ev NotificationSeen) apply(e *Entry, at archive.Instant) error {
 	n := ev.Notification
 	r := e.findRegistration(n.Document)
-	// A number that is another document's is decided about where that is known: its notifications are not for this ledger.
+	// A number that is another document's is decided about where that is known:
+	// its notifications are not for this ledger.
 	if !e.IsOwnNumber(n.Document) || n.AcknowledgementID == "" {
 		return ErrIllegal
 	}

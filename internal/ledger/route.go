@@ -87,7 +87,8 @@ func (r Route) PackageEnding() string { return r.row().ending }
 // CauseDeliveryUnknown is the code of the cause of an entry whose document may have been delivered, where nobody can be asked.
 const CauseDeliveryUnknown = "delivery-unknown"
 
-// CauseGivenBack is the code of the cause of a rejection: an operator closed the entry before anything was sent.
+// CauseGivenBack is the code of the cause of a rejection: an operator closed
+// the entry before anything was sent.
 const CauseGivenBack = "given-back"
 
 // CauseClosedInDoubt is the code of the cause of a rejection: an entry of the same content was closed in doubt.
@@ -99,7 +100,8 @@ func (e Entry) IsSentAgainInDoubt() bool {
 	return e.State == Rejected && e.evidence().doubtStays() && (e.InDoubt || e.Cause.Code == CauseClosedInDoubt)
 }
 
-// DeliveryUnknown returns the cause of an entry whose document may have been delivered; why says in words what is known.
+// DeliveryUnknown returns the cause of an entry whose document may have been
+// delivered; why says in words what is known.
 func DeliveryUnknown(why string) Cause { return Cause{Code: CauseDeliveryUnknown, Text: why} }
 
 // ServiceQueueOf names the queue of an entry's calls to its service: a vault, or all of a service that has no vaults. What a call over one

@@ -139,7 +139,8 @@ func (p *Poller) Run(ctx context.Context) {
 			return
 		}
 		p.noteRound(r)
-		// A long backlog of other programs is read again in each round: that takes a tenth of the time.
+		// A long backlog of other programs is read again in each round: that
+		// takes a tenth of the time.
 		pause := max(p.cfg.Every, quietTimes*(p.cfg.Now().Boot-began.Boot))
 		if failed++; r.Err == nil {
 			failed = 0
@@ -279,8 +280,10 @@ func (p *Poller) findDocument(number archive.RemoteID) (key archive.Key, found b
 	return key, known && e.IsOwnNumber(number), err
 }
 
-// commitOurs commits the notifications of entries of the ledger, and returns those that are committed. A number that was found to be another
-// one's meanwhile is refused with what else is told of its entry: all of that is listed again, and the next round decides anew.
+// commitOurs commits the notifications of entries of the ledger, and returns
+// those that are committed. A number that was found to be another one's
+// meanwhile is refused with what else is told of its entry: all of that is
+// listed again, and the next round decides anew.
 func (p *Poller) commitOurs(ctx context.Context, keys []archive.Key, ours map[archive.Key][]archive.Notification) (done []archive.AcknowledgementID, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -295,7 +298,8 @@ func (p *Poller) commitOurs(ctx context.Context, keys []archive.Key, ours map[ar
 		changes = append(changes, c)
 	}
 	answered := make(chan []ledger.Result, 1)
-	// A crash before the commit leaves them listed. After it they are acknowledged, by this round or a later one.
+	// A crash before the commit leaves them listed. After it they are
+	// acknowledged, by this round or a later one.
 	p.cfg.Ledger.Submit(changes, func(rs []ledger.Result) {
 		p.tellCommitted(rs)
 		answered <- rs

@@ -135,8 +135,9 @@ func (d *droppedFolder) recordAuxiliary(f foundFile, src []byte) {
 	d.auxiliary = append(d.auxiliary, archive.File{Path: f.path, Size: f.state.Size, SHA256: archive.Sum(src)})
 }
 
-// readFile calls use with the content of f. It returns archive.ErrChanged when the state of f, before or after, is not that of the
-// listing. use must read exactly its size.
+// readFile calls use with the content of f. It returns archive.ErrChanged when
+// the state of f, before or after, is not that of the listing. use must read
+// exactly its size.
 func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
 	file, info, err := l.rules.openFile(l.root, f.disk)
 	if err != nil {
@@ -279,8 +280,8 @@ func (d *droppedFolder) checkUnchanged() error {
 	return nil
 }
 
-// refusalOrChanged returns archive.ErrChanged for a folder that changed since the listing, a Refusal for one that has faults, and
-// nil for one without.
+// refusalOrChanged returns archive.ErrChanged for a folder that changed since
+// the listing, a Refusal for one that has faults, and nil for one without.
 func (d *droppedFolder) refusalOrChanged() error {
 	if err := d.checkUnchanged(); err != nil {
 		return err

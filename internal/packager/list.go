@@ -60,8 +60,8 @@ type listing struct {
 	isTooMany        bool // a bound was reached: nothing more is read
 }
 
-// listFolder reads the names below root. What is wrong with them goes to faults. The error is archive.ErrChanged or a fault of the
-// environment.
+// listFolder reads the names below root. What is wrong with them goes to
+// faults. The error is archive.ErrChanged or a fault of the environment.
 func listFolder(root *os.Root, rules Rules) (*listing, error) {
 	return readListing(&listing{root: root, rules: rules})
 }

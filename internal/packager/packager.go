@@ -31,12 +31,16 @@ type Sealed struct {
 	Package        archive.Package      // its path is the name in the spool; see ValidateFolder, ValidatePDF
 }
 
-// BuildPackage checks the folder at root and seals its files as the ZIP name in spool, mode 0600, replacing what is there. When it
-// returns without an error the ZIP is synced and was read back. The directory is not synced: the caller does that, because one
-// sync serves many packages. After an error nothing new bears the name.
+// BuildPackage checks the folder at root and seals its files as the ZIP name in
+// spool, mode 0600, replacing what is there. When it returns without an error
+// the ZIP is synced and was read back. The directory is not synced: the caller
+// does that, because one sync serves many packages. After an error nothing new
+// bears the name.
 //
-// The error is a [*Refusal] for a fault of the folder, wraps [archive.ErrChanged] when somebody is still writing, is a
-// [*durable.MountError] for a mount in the folder, and else tells a fault of the environment.
+// The error is a [*Refusal] for a fault of the folder, wraps
+// [archive.ErrChanged] when somebody is still writing, is a
+// [*durable.MountError] for a mount in the folder, and else tells a fault of
+// the environment.
 func BuildPackage(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (Sealed, error) {
 	d, err := readFolder(ctx, root, rules)
 	if err != nil {

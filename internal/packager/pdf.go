@@ -47,7 +47,8 @@ func ValidatePDF(ctx context.Context, root *os.Root, name string, rules PDFRules
 	return s, err
 }
 
-// ValidatePDFFolder is ValidatePDF for the single PDF in the claimed folder at root. It returns the Package, without a path.
+// ValidatePDFFolder is ValidatePDF for the single PDF in the claimed folder at
+// root. It returns the Package, without a path.
 func ValidatePDFFolder(ctx context.Context, root *os.Root, rules PDFRules) (Sealed, error) {
 	return BuildPDF(ctx, root, rules, nil, "")
 }
@@ -179,8 +180,8 @@ func (p *pdfFolder) checkSize() {
 
 func (p *pdfFolder) quotedName() string { return `"` + showName(p.file.path) + `"` }
 
-// refusalOrChanged returns archive.ErrChanged for a folder that changed since the listing, a Refusal for one that has faults, and nil for
-// one without.
+// refusalOrChanged returns archive.ErrChanged for a folder that changed since
+// the listing, a Refusal for one that has faults, and nil for one without.
 func (p *pdfFolder) refusalOrChanged(faults []Fault) error {
 	if len(faults) == 0 {
 		return nil

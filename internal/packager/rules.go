@@ -35,8 +35,9 @@ type Rules struct {
 	openFile func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
 	// isNetwork is set for a folder of the business network: Sidecar is its document then.
 	isNetwork bool
-	// CutOffPatience, with Now, lets a folder wait as archive.ErrChanged while it changed less long ago than this and has a file that
-	// looks cut off, such as a PDF without its trailer. 0: no folder waits for that.
+	// CutOffPatience, with Now, lets a folder wait as archive.ErrChanged while
+	// it changed less long ago than this and has a file that looks cut off,
+	// such as a PDF without its trailer. 0: no folder waits for that.
 	CutOffPatience time.Duration
 	Now            func() time.Time
 }

@@ -9,7 +9,8 @@ import (
 	"vaultd/internal/ingest"
 )
 
-// refusedKeys names the keys of the configuration that a refusal of the addresses is about: one where the answer names one.
+// refusedKeys names the keys of the configuration that a refusal of the
+// addresses is about: one where the answer names one.
 func refusedKeys(p ingest.Pause) string {
 	receiving, notify := p.ConfigKey+".receiving", p.ConfigKey+".notify"
 	saysReceiving, saysNotify := strings.Contains(p.Cause.Text, "receivingEmailAddress"), strings.Contains(p.Cause.Text, "notificationEmailAddress")
@@ -22,7 +23,8 @@ func refusedKeys(p ingest.Pause) string {
 	return receiving + " and " + notify
 }
 
-// meaningOf says in a few words what the answer of the other side means; empty: the text of the cause says it.
+// meaningOf says in a few words what the answer of the other side means; empty:
+// the text of the cause says it.
 func meaningOf(p ingest.Pause) string {
 	who := "the service"
 	switch {
@@ -149,7 +151,8 @@ var adviceByCode = map[string]string{
 	"connection":             lookAtNetwork,
 }
 
-// AdviceOn says what a person should do about a call that failed with this code, whatever it was about.
+// AdviceOn says what a person should do about a call that failed with this
+// code, whatever it was about.
 func AdviceOn(code string) string {
 	return cmp.Or(adviceByCode[code], adviceOnOthers)
 }

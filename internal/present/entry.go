@@ -44,8 +44,9 @@ func BriefCause(c ledger.Cause) string {
 	return words
 }
 
-// SummarizeReason says in a few words why e is where it is, safe for a terminal. The text of our own
-// refusals is a page for the person who dropped the folder; their code says it in brief.
+// SummarizeReason says in a few words why e is where it is, safe for a
+// terminal. The text of our own refusals is a page for the person who dropped
+// the folder; their code says it in brief.
 func SummarizeReason(e ledger.Entry) string {
 	text := reasonOf(e)
 	if e.Cause.Code != "" && (CauseText(e) == "" || IsOwnRefusal(text)) {

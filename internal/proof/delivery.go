@@ -54,8 +54,9 @@ func (d Delivery) Receiver() string {
 	return archive.Receiver{Address: d.Receiving, Name: d.RecipientName, IDs: d.RecipientIDs}.String()
 }
 
-// NewDelivery returns the delivery note of a delivered entry and its document; head may be nil. Its error wraps ErrNoRecord where the
-// store's success is missing.
+// NewDelivery returns the delivery note of a delivered entry and its document;
+// head may be nil. Its error wraps ErrNoRecord where the store's success is
+// missing.
 func NewDelivery(environment string, e ledger.Entry, d ledger.Document, head *ledger.Head) (Delivery, error) {
 	// A rejection may come before the note is written. The network called the document delivered all the same, and the note says both.
 	if r := e.Current(); e.State != ledger.Delivered || r == nil || r.Fate != ledger.Succeeded && !e.IsUndelivered() {

@@ -154,7 +154,8 @@ func (p *comparison) findPredecessor(ctx context.Context, s ledger.Sealed, r led
 	switch {
 	case err != nil || !taken:
 		return nil, err == nil, err
-	// A number of ours under which something was sent is used up, and the service itself refuses it.
+	// A number of ours under which something was sent is used up, and the
+	// service itself refuses it.
 	case ledger.CompareIdentity(e, s, r, string(v)) != ledger.Proceed || e.OwnNumber() != "" && len(e.Registrations) > 0:
 		return nil, false, nil
 	}

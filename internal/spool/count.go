@@ -44,7 +44,8 @@ func (s *Spool) sumUp(ctx context.Context, keep func(archive.Key) (queue string,
 			used[queue] += s.packageSize(p.name)
 			continue
 		}
-		// After a crash here the next start finds the package again and no entry that needs it, or the package is gone.
+		// After a crash here the next start finds the package again and no
+		// entry that needs it, or the package is gone.
 		if err := s.names.Unlink(p.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return used, fmt.Errorf("clear spool: %w", err)
 		}

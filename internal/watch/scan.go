@@ -20,7 +20,8 @@ import (
 	"vaultd/internal/durable"
 )
 
-// errIsMount says that a folder, or something in it, is a mount of its own. It cannot be taken, and the mount is not entered.
+// errIsMount says that a folder, or something in it, is a mount of its own. It
+// cannot be taken, and the mount is not entered.
 var errIsMount = fmt.Errorf("is a mount of its own: %w", unix.EXDEV)
 
 // Rules say how a folder is scanned.

@@ -56,7 +56,8 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 	case c.Key.IsZero() || len(c.Events) == 0:
 		return d, fmt.Errorf("change %s: no key or no event: %w", c.Key, ledger.ErrIllegal)
 	}
-	// Where the entry changed since the caller decided, its decision may be wrong now, and it must decide again.
+	// Where the entry changed since the caller decided, its decision may be
+	// wrong now, and it must decide again.
 	events, err := c.EventsOn(stored)
 	if err != nil {
 		return d, err
@@ -266,7 +267,8 @@ func dueKey(e ledger.Entry) []byte {
 	return append(dueKeyPrefix(queuePrefix(step, ledger.QueueOf(e)), at), e.Key[:]...)
 }
 
-// dueKeyPrefix is the part of a queue, and the time from which on something in it is due; 0 is at once.
+// dueKeyPrefix is the part of a queue, and the time from which on something in
+// it is due; 0 is at once.
 func dueKeyPrefix(part []byte, at time.Time) []byte {
 	var n uint64
 	if !at.IsZero() {
